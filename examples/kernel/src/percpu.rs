@@ -68,6 +68,8 @@ pub const PARKED: u32 = 3;
 /// Line that the boot CPU writes.
 #[repr(C, align(128))]
 pub struct Mail {
+    /// 1 once the CPU has shown up and may go on with its bring-up.
+    pub go: AtomicU32,
     /// What to do, and the number of the request.
     pub request: AtomicU32,
     pub sequence: AtomicU32,
@@ -84,7 +86,7 @@ pub static SLOTS: [Slot; MAX_CPUS] = [const {
     }
 }; MAX_CPUS];
 
-pub static MAIL: [Mail; MAX_CPUS] = [const { Mail { request: AtomicU32::new(0), sequence: AtomicU32::new(0) } }; MAX_CPUS];
+pub static MAIL: [Mail; MAX_CPUS] = [const { Mail { go: AtomicU32::new(0), request: AtomicU32::new(0), sequence: AtomicU32::new(0) } }; MAX_CPUS];
 
 /// Lists a CPU; numbers go up from 0, the boot CPU. False when the table is full.
 pub fn add(apic_id: u32) -> bool {

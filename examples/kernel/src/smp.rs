@@ -5,6 +5,7 @@ use crate::percpu::{self, ABSENT, ARRIVED, MAIL, ONLINE, PARKED, SLOTS};
 use crate::{apic, clock, life, tables};
 use core::arch::asm;
 use core::ptr;
+use core::sync::atomic::AtomicU32;
 use core::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 
 /// Where the trampoline lives: also the firmware's waking vector (`sleep.rs`).
@@ -13,11 +14,13 @@ pub const TRAMPOLINE: usize = 0x8000;
 const FIRMWARE_STARTUP_PAGE: usize = 0x10000;
 
 /// How long an AP may take from its start-up IPI to its first instruction of Rust, per attempt.
-const ARRIVAL_US: [u64; 6] = [50_000, 100_000, 500_000, 1_000_000, 2_000_000, 4_000_000];
+const ARRIVAL_US: [u64; 6] = [100_000, 200_000, 500_000, 1_000_000, 2_000_000, 4_000_000];
 /// How long from there to the end of its sync. Generous: with its MTRRs off a CPU can be a thousand times slower.
 const ONLINE_US: u64 = 20_000_000;
 /// How long a request to a running AP may take.
 const REQUEST_US: u64 = 20_000_000;
+/// After this long it is kicked once more.
+const KICK_AGAIN_US: u64 = 500_000;
 
 unsafe extern "C" {
     static trampoline_start: u8;
@@ -46,12 +49,14 @@ pub fn install_trampoline() {
     unsafe { (FIRMWARE_STARTUP_PAGE as *mut [u8; 4]).write([0xfa, 0xf4, 0xeb, 0xfd]) };
 }
 
-/// Starts CPU `n` and waits until its first instructions have run, or it is given up. `poll` runs in every wait.
+/// Starts CPU `n`: waits until it shows up, then lets it go on. False when it is given up. `poll` runs in every wait.
 ///
-/// INIT is sent only while the CPU has not shown up: once it has, a reset could hit it in the middle of its sync.
+/// An AP that shows up does nothing before it is told to go on, and is never sent an INIT after that. Without this, an AP that
+/// takes a moment longer than the boot CPU's patience is reset in the middle of its sync, or after it said it was online.
 pub fn start(n: usize, mut poll: impl FnMut()) -> bool {
     let slot = &SLOTS[n];
     slot.phase.store(ABSENT, Relaxed); // the CPU does not run: nobody else writes this
+    publish(&MAIL[n].go, 0);
     for arrival_us in ARRIVAL_US {
         apic::send_init(n);
         let mut wait = |us| {
@@ -64,11 +69,19 @@ pub fn start(n: usize, mut poll: impl FnMut()) -> bool {
         for patience in [1_000, arrival_us] {
             apic::send_startup(n, (TRAMPOLINE >> 12) as u8);
             if wait(patience) {
+                publish(&MAIL[n].go, 1);
                 return true;
             }
         }
     }
     false
+}
+
+/// Writes a word for an AP that may have its MTRRs off: its reads need not look into our cache, so the word is flushed from there.
+fn publish(word: &AtomicU32, value: u32) {
+    word.store(value, Release);
+    // SAFETY: flushing a line changes no contents.
+    unsafe { asm!("clflush [{}]", "mfence", in(reg) word, options(nostack, preserves_flags)) };
 }
 
 /// Waits until CPU `n` is through its sync.
@@ -86,6 +99,9 @@ extern "C" fn ap_main(n: usize) -> ! {
     percpu::adopt(n);
     apic::enable();
     SLOTS[n].phase.store(ARRIVED, Release); // pairs with the Acquire in `start`
+    while MAIL[n].go.load(Acquire) == 0 {
+        core::hint::spin_loop();
+    }
     life::ap_comes_up(n);
     SLOTS[n].phase.store(ONLINE, Release); // pairs with `wait_online`
     loop {
@@ -115,8 +131,13 @@ pub fn ask(n: usize, request: Request) -> bool {
     let number = mail.sequence.load(Relaxed).wrapping_add(1);
     mail.request.store(request as u32, Relaxed);
     mail.sequence.store(number, Release); // pairs with the Acquire in `serve`
-    apic::kick(n);
-    clock::wait_until(REQUEST_US, || slot.done.load(Acquire) == number)
+    for _ in 0..REQUEST_US / KICK_AGAIN_US {
+        apic::kick(n);
+        if clock::wait_until(KICK_AGAIN_US, || slot.done.load(Acquire) == number) {
+            return true;
+        }
+    }
+    false
 }
 
 /// Kick handler, on CPU `n`: the crate's business first, then the mailbox.
