@@ -1,0 +1,1 @@
+//! The native CPU: the only inline assembly of the crate.

@@ -1,0 +1,1 @@
+//! What the machine can do, decided once on the boot CPU.

@@ -1,0 +1,1 @@
+//! What the kernel asks for: early or deferred, PAT layout, flushes, bounds.

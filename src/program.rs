@@ -1,0 +1,1 @@
+//! This CPU: in sync, PAT only, or the full caches-off window.
