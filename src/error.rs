@@ -53,6 +53,15 @@ pub enum Error {
         /// What became of this CPU.
         left: Left,
     },
+    /// This CPU's SYSCFG bit 19 (MtrrFixDramModEn) differs from the boot CPU's, and its fixed
+    /// ranges have other types: they can neither be compared nor written safely. Nothing was
+    /// changed.
+    FixedDramStateDiffers,
+    /// This CPU's MTRRCAP is not the boot CPU's. Its MTRRs were left alone; its PAT was not.
+    CapDiffers {
+        /// What this CPU says.
+        cap: u64,
+    },
     /// A write raised no fault, but reads back otherwise: a hypervisor or SMM interfered.
     WriteIgnored {
         /// The register.
@@ -62,6 +71,18 @@ pub enum Error {
         /// What became of this CPU.
         left: Left,
     },
+}
+
+impl Error {
+    /// The same failure, with what became of the CPU.
+    #[must_use]
+    pub(crate) const fn with_left(self, left: Left) -> Self {
+        match self {
+            Self::WriteFault { msr, value, .. } => Self::WriteFault { msr, value, left },
+            Self::WriteIgnored { msr, value, .. } => Self::WriteIgnored { msr, value, left },
+            other => other,
+        }
+    }
 }
 
 impl fmt::Display for Error {
@@ -76,6 +97,13 @@ impl fmt::Display for Error {
             Self::WriteFault { msr, value, left } => {
                 write!(f, "writing {value:#x} to {msr} faulted; {left}")
             }
+            Self::FixedDramStateDiffers => f.write_str(
+                "SYSCFG bit 19 differs from the boot CPU's and so do the fixed ranges; nothing was changed",
+            ),
+            Self::CapDiffers { cap } => write!(
+                f,
+                "MTRRCAP is {cap:#x} here, not the boot CPU's value; MTRRs were left alone"
+            ),
             Self::WriteIgnored { msr, value, left } => {
                 write!(f, "{msr} does not hold {value:#x} after the write; {left}")
             }
