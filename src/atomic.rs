@@ -1,0 +1,92 @@
+//! The shared words CPUs signal through.
+//!
+//! One place swaps the plain atomics for a model checker's, and, with the `sim` feature, tells the
+//! simulated machine that the running CPU touched shared memory, so that it can object when a
+//! caches-off window does so.
+
+#[cfg(not(loom))]
+use core::sync::atomic as imp;
+#[cfg(loom)]
+use loom::sync::atomic as imp;
+
+pub use core::sync::atomic::Ordering;
+
+#[cfg(feature = "sim")]
+fn touched() {
+    crate::sim::shared_touch();
+}
+#[cfg(not(feature = "sim"))]
+#[inline(always)]
+fn touched() {}
+
+macro_rules! word {
+    ($(#[$doc:meta])* $name:ident, $atomic:ident, $int:ty) => {
+        $(#[$doc])*
+        #[derive(Debug)]
+        #[repr(transparent)]
+        pub struct $name(imp::$atomic);
+
+        impl $name {
+            /// A word holding `value`.
+            #[cfg(not(loom))]
+            #[must_use]
+            pub const fn new(value: $int) -> Self {
+                Self(imp::$atomic::new(value))
+            }
+
+            /// A word holding `value`.
+            #[cfg(loom)]
+            #[must_use]
+            pub fn new(value: $int) -> Self {
+                Self(imp::$atomic::new(value))
+            }
+
+            /// Reads the word.
+            #[inline]
+            pub fn load(&self, order: Ordering) -> $int {
+                touched();
+                self.0.load(order)
+            }
+
+            /// Writes the word.
+            #[inline]
+            pub fn store(&self, value: $int, order: Ordering) {
+                touched();
+                self.0.store(value, order);
+            }
+
+            /// Replaces `current` by `new`, or returns what was there.
+            ///
+            /// # Errors
+            /// The word's value, when it was not `current`.
+            #[inline]
+            pub fn compare_exchange(&self, current: $int, new: $int) -> Result<$int, $int> {
+                touched();
+                self.0
+                    .compare_exchange(current, new, Ordering::AcqRel, Ordering::Acquire)
+            }
+
+            /// The word's address, for a cache-line flush.
+            #[must_use]
+            pub fn address(&self) -> *const u8 {
+                core::ptr::from_ref(self).cast()
+            }
+        }
+    };
+}
+
+word!(
+    /// A 32-bit shared word: what [`CpuOps::pause_while`](crate::cpu::CpuOps::pause_while) waits on.
+    Word, AtomicU32, u32
+);
+word!(
+    /// A 64-bit shared word.
+    WideWord, AtomicU64, u64
+);
+
+/// Orders every earlier access of this CPU before every later one.
+#[inline]
+pub fn full_fence() {
+    touched();
+    imp::fence(Ordering::SeqCst);
+}

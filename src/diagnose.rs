@@ -1,0 +1,1 @@
+//! What the firmware did wrong, in plain language.

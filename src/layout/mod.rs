@@ -1,0 +1,1 @@
+//! From a wanted memory map to the fewest variable MTRRs, exactly.

@@ -1,0 +1,37 @@
+#![cfg_attr(not(any(feature = "sim", test)), no_std)]
+//! MTRR and PAT bring-up for x86-64 kernels.
+#![deny(
+    missing_docs,
+    missing_debug_implementations,
+    unsafe_op_in_unsafe_fn,
+    unreachable_pub,
+    clippy::undocumented_unsafe_blocks,
+    clippy::multiple_unsafe_ops_per_block,
+    clippy::missing_safety_doc,
+    clippy::missing_errors_doc
+)]
+#![cfg_attr(not(test), deny(clippy::unwrap_used, clippy::indexing_slicing))]
+
+// The order is the data flow: each module uses only the ones above it (and `error`).
+pub mod atomic;
+pub mod cpu;
+pub mod delta;
+pub mod diagnose;
+pub mod error;
+pub mod layout;
+pub mod lookup;
+pub mod memtype;
+pub mod pat;
+pub mod platform;
+pub mod policy;
+pub mod program;
+pub mod ranges;
+pub mod regs;
+pub mod rendezvous;
+pub mod report;
+pub mod reserve;
+#[cfg(feature = "sim")]
+pub mod sim;
+pub mod snapshot;
+pub mod sync;
+pub mod topology;

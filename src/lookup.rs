@@ -1,0 +1,1 @@
+//! The effective MTRR type of an address, of a range, of the whole space.

@@ -1,0 +1,1 @@
+//! All CPUs: gather, commit, release.

@@ -1,0 +1,1 @@
+//! The outcome of each CPU, and the table the boot CPU prints.

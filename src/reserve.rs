@@ -1,0 +1,1 @@
+//! One memory type per physical range.

@@ -1,0 +1,1 @@
+//! The public life cycle: boot CPU, APs, suspend, resume, run-time change.
