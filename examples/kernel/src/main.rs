@@ -21,6 +21,7 @@ mod rtc;
 mod scribble;
 mod sleep;
 mod smp;
+mod stacks;
 mod tables;
 mod traps;
 
@@ -59,6 +60,10 @@ extern "C" fn kernel_main(magic: u32, info: usize) -> ! {
     }
     scribble::apply(options::Scribble::Sync, 0, life::saved());
     let mut differ = 0;
+    for n in 1..percpu::count() {
+        // SAFETY: no AP runs yet.
+        unsafe { stacks::paint(n) };
+    }
     for round in 0..=options.rounds {
         if round > 0 {
             for n in 1..percpu::count() {
@@ -87,6 +92,7 @@ extern "C" fn kernel_main(magic: u32, info: usize) -> ! {
             }
         }
     }
+    println!("stack {:?}", (1..percpu::count()).map(stacks::used).max());
     println!("ALL DONE differ={differ}");
     if differ == 0 { exit::success() } else { exit::failure() }
 }

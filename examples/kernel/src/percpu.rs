@@ -1,4 +1,4 @@
-//! Per-CPU memory: stacks, APIC ids, and two lines through which the boot CPU and CPU `n` talk.
+//! Per-CPU memory: APIC ids, and two lines through which the boot CPU and CPU `n` talk.
 //!
 //! What the boot CPU writes and what CPU `n` writes are on different 128-byte lines, and both sides use plain loads and stores:
 //! an AP before its sync may have its MTRRs off, and must not execute locked instructions.
@@ -6,44 +6,19 @@
 use crate::racy::Racy;
 use crate::regs::RegFile;
 use core::arch::asm;
-use core::mem::MaybeUninit;
 use core::sync::atomic::AtomicU32;
 use x86_64::VirtAddr;
 use x86_64::registers::model_specific::GsBase;
 
 pub const MAX_CPUS: usize = 256;
 
-const STACK: usize = 32 * 1024;
-/// Sizes of the four interrupt stacks, by IST slot of `tables.rs`: kick (runs the crate), #GP fixup, NMI, fatal (prints).
-const INTERRUPT_STACKS: [usize; 4] = [16 * 1024, 4096, 4096, 8 * 1024];
-
-#[repr(C, align(4096))]
-struct Stacks<const BYTES: usize>([Racy<MaybeUninit<[u8; BYTES]>>; MAX_CPUS]);
-
-// The entry code (`boot.s`, `trampoline.s`) finds these by name.
-#[unsafe(no_mangle)]
-#[unsafe(link_section = ".stacks")]
-static STACKS: Stacks<STACK> = Stacks([const { Racy::new(MaybeUninit::zeroed()) }; MAX_CPUS]);
-#[unsafe(no_mangle)]
-#[allow(non_upper_case_globals, reason = "an assembler symbol")]
-static stack_bytes: u64 = STACK as u64;
+// The entry code (`trampoline.s`) finds these two by name.
 /// APIC id by CPU number.
 #[unsafe(no_mangle)]
 static APIC_IDS: Racy<[u32; MAX_CPUS]> = Racy::new([0; MAX_CPUS]);
 /// CPUs listed in `APIC_IDS`.
 #[unsafe(no_mangle)]
 static CPU_COUNT: Racy<u32> = Racy::new(0);
-
-const INTERRUPT_STACK: usize = 32 * 1024;
-#[unsafe(link_section = ".stacks")]
-static INTERRUPT: Stacks<INTERRUPT_STACK> = Stacks([const { Racy::new(MaybeUninit::zeroed()) }; MAX_CPUS]);
-const _: () = assert!(INTERRUPT_STACKS[0] + INTERRUPT_STACKS[1] + INTERRUPT_STACKS[2] + INTERRUPT_STACKS[3] == INTERRUPT_STACK);
-
-/// Top of the stack that interrupt stack slot `slot` of CPU `n` starts at.
-pub fn interrupt_stack_top(n: usize, slot: u16) -> usize {
-    let below: usize = INTERRUPT_STACKS[..=usize::from(slot)].iter().sum();
-    INTERRUPT.0[n].get() as usize + below
-}
 
 /// Line that CPU `n` writes.
 #[repr(C, align(128))]

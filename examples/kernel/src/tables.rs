@@ -1,8 +1,8 @@
 //! GDT, TSS and IDT: one GDT and TSS per CPU, one IDT for all.
 
-use crate::percpu::{self, MAX_CPUS};
+use crate::percpu::MAX_CPUS;
 use crate::racy::Racy;
-use crate::traps;
+use crate::{stacks, traps};
 use x86_64::VirtAddr;
 use x86_64::instructions::segmentation::{CS, DS, ES, SS, Segment};
 use x86_64::instructions::tables::load_tss;
@@ -25,7 +25,7 @@ pub fn load(n: usize) {
     // SAFETY: entry `n` is used by CPU `n` alone.
     let tss = unsafe { &mut *TSS[n].get() };
     for slot in [IST_KICK, IST_PROTECTION, IST_NMI, IST_FATAL] {
-        tss.interrupt_stack_table[usize::from(slot)] = VirtAddr::new(percpu::interrupt_stack_top(n, slot) as u64);
+        tss.interrupt_stack_table[usize::from(slot)] = VirtAddr::new(stacks::interrupt_top(n, slot) as u64);
     }
     // Built anew each time: the task descriptor of a CPU that went through S3 is marked busy.
     let mut table = GlobalDescriptorTable::new();
