@@ -25,7 +25,15 @@ impl Write for Serial {
     fn write_str(&mut self, text: &str) -> fmt::Result {
         // SAFETY: only the boot CPU prints; a panic elsewhere may garble a line, which is better than silence.
         if let Some(uart) = unsafe { &mut *UART.get() } {
-            uart.send_bytes_exact(text.as_bytes());
+            for part in text.split_inclusive('\n') {
+                match part.strip_suffix('\n') {
+                    Some(line) => {
+                        uart.send_bytes_exact(line.as_bytes());
+                        uart.send_bytes_exact(b"\r\n");
+                    }
+                    None => uart.send_bytes_exact(part.as_bytes()),
+                }
+            }
         }
         Ok(())
     }
@@ -43,8 +51,7 @@ macro_rules! print {
 
 #[macro_export]
 macro_rules! println {
-    () => { $crate::print!("\r\n") };
-    ($($text:tt)*) => {{ $crate::print!($($text)*); $crate::print!("\r\n"); }};
+    ($($text:tt)*) => {{ $crate::print!($($text)*); $crate::print!("\n"); }};
 }
 
 #[panic_handler]

@@ -1,12 +1,7 @@
 //! The kernel's own words on the command line. The crate reads the same line and ignores these, as this ignores the crate's.
 
 use crate::racy::Racy;
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Resync {
-    Early,
-    Deferred,
-}
+use mtrr_pat::policy::Resync;
 
 /// What the kernel does to an AP's registers before the AP's sync, on top of what the firmware did.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -7,6 +7,7 @@ use crate::racy::Racy;
 use crate::regs::RegFile;
 use core::arch::asm;
 use core::sync::atomic::AtomicU32;
+use mtrr_pat::error::Error;
 use x86_64::VirtAddr;
 use x86_64::registers::model_specific::GsBase;
 
@@ -29,10 +30,11 @@ pub struct Slot {
     pub phase: AtomicU32,
     /// Sequence number of the last request carried out.
     pub done: AtomicU32,
-    /// Registers as the CPU came up, before anything of ours; after the kernel's own scribbling; and when asked for.
-    pub found: Racy<RegFile>,
-    pub scribbled: Racy<RegFile>,
-    pub settled: Racy<RegFile>,
+    /// Registers before the crate's work, and when asked for.
+    pub before: Racy<RegFile>,
+    pub after: Racy<RegFile>,
+    /// What the crate complained about to this CPU.
+    pub error: Racy<Option<Error>>,
 }
 
 pub const ABSENT: u32 = 0;
@@ -55,9 +57,9 @@ pub static SLOTS: [Slot; MAX_CPUS] = [const {
         number: Racy::new(0),
         phase: AtomicU32::new(ABSENT),
         done: AtomicU32::new(0),
-        found: Racy::new(RegFile::EMPTY),
-        scribbled: Racy::new(RegFile::EMPTY),
-        settled: Racy::new(RegFile::EMPTY),
+        before: Racy::new(RegFile::EMPTY),
+        after: Racy::new(RegFile::EMPTY),
+        error: Racy::new(None),
     }
 }; MAX_CPUS];
 

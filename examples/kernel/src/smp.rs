@@ -2,7 +2,7 @@
 
 use crate::options::{self, Trampoline};
 use crate::percpu::{self, ABSENT, ARRIVED, MAIL, ONLINE, PARKED, SLOTS};
-use crate::{apic, clock, life, tables};
+use crate::{apic, caching, clock, tables};
 use core::arch::asm;
 use core::ptr;
 use core::sync::atomic::AtomicU32;
@@ -47,6 +47,9 @@ pub fn install_trampoline() {
     // CLI; HLT; JMP to the HLT.
     // SAFETY: as for the trampoline.
     unsafe { (FIRMWARE_STARTUP_PAGE as *mut [u8; 4]).write([0xfa, 0xf4, 0xeb, 0xfd]) };
+    // An AP with its MTRRs off reads memory, not our cache: the trampoline, its tables and its options have to be there.
+    // SAFETY: WBINVD changes no memory contents.
+    unsafe { asm!("wbinvd", options(nostack, preserves_flags)) };
 }
 
 /// Starts CPU `n`: waits until it shows up, then lets it go on. False when it is given up. `poll` runs in every wait.
@@ -55,14 +58,14 @@ pub fn install_trampoline() {
 /// takes a moment longer than the boot CPU's patience is reset in the middle of its sync, or after it said it was online.
 pub fn start(n: usize, mut poll: impl FnMut()) -> bool {
     let slot = &SLOTS[n];
-    slot.phase.store(ABSENT, Relaxed); // the CPU does not run: nobody else writes this
+    publish(&slot.phase, ABSENT); // the CPU does not run: nobody else writes this
     publish(&MAIL[n].go, 0);
     for arrival_us in ARRIVAL_US {
         apic::send_init(n);
         let mut wait = |us| {
             clock::wait_until(us, || {
                 poll();
-                slot.phase.load(Acquire) != ABSENT
+                look(&slot.phase) != ABSENT
             })
         };
         wait(200);
@@ -80,6 +83,16 @@ pub fn start(n: usize, mut poll: impl FnMut()) -> bool {
 /// Writes a word for an AP that may have its MTRRs off: its reads need not look into our cache, so the word is flushed from there.
 fn publish(word: &AtomicU32, value: u32) {
     word.store(value, Release);
+    flush(word);
+}
+
+/// Reads a word that such an AP writes: its writes need not drop our copy, so it is dropped here.
+fn look(word: &AtomicU32) -> u32 {
+    flush(word);
+    word.load(Acquire)
+}
+
+fn flush(word: &AtomicU32) {
     // SAFETY: flushing a line changes no contents.
     unsafe { asm!("clflush [{}]", "mfence", in(reg) word, options(nostack, preserves_flags)) };
 }
@@ -88,7 +101,7 @@ fn publish(word: &AtomicU32, value: u32) {
 pub fn wait_online(n: usize, mut poll: impl FnMut()) -> bool {
     clock::wait_until(ONLINE_US, || {
         poll();
-        SLOTS[n].phase.load(Acquire) == ONLINE
+        look(&SLOTS[n].phase) == ONLINE
     })
 }
 
@@ -102,7 +115,7 @@ extern "C" fn ap_main(n: usize) -> ! {
     while MAIL[n].go.load(Acquire) == 0 {
         core::hint::spin_loop();
     }
-    life::ap_comes_up(n);
+    caching::ap_online(n);
     SLOTS[n].phase.store(ONLINE, Release); // pairs with `wait_online`
     loop {
         idle();
@@ -119,7 +132,7 @@ pub fn idle() {
 #[derive(Clone, Copy, PartialEq, Eq)]
 #[repr(u32)]
 pub enum Request {
-    /// Read the registers into `Slot::settled`.
+    /// Read the registers into `Slot::after`.
     Record = 1,
     /// Stop for good, with interrupts off: the machine is about to sleep.
     Park = 2,
@@ -142,7 +155,7 @@ pub fn ask(n: usize, request: Request) -> bool {
 
 /// Kick handler, on CPU `n`: the crate's business first, then the mailbox.
 pub fn serve(n: usize) {
-    life::attend(n);
+    caching::attend(n);
     let (mail, slot) = (&MAIL[n], &SLOTS[n]);
     let number = mail.sequence.load(Acquire);
     if number == slot.done.load(Relaxed) {
@@ -150,8 +163,8 @@ pub fn serve(n: usize) {
     }
     let request = mail.request.load(Relaxed);
     if request == Request::Record as u32 {
-        // SAFETY: the boot CPU reads `settled` only after `done` says so.
-        unsafe { (*slot.settled.get()).read_into() };
+        // SAFETY: the boot CPU reads `after` only after `done` says so.
+        unsafe { (*slot.after.get()).read_into() };
     }
     if request == Request::Park as u32 {
         slot.phase.store(PARKED, Relaxed);

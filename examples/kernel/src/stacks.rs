@@ -8,9 +8,9 @@ use crate::racy::Racy;
 use core::mem::MaybeUninit;
 
 /// Stack that a CPU's own code runs on.
-const OWN: usize = 32 * 1024;
+const OWN: usize = 64 * 1024;
 /// Interrupt stacks, by IST slot of `tables.rs`: kick (runs the crate), #GP fixup, NMI, fatal (prints).
-const INTERRUPT: [usize; 4] = [16 * 1024, 4096, 4096, 8 * 1024];
+const INTERRUPT: [usize; 4] = [48 * 1024, 4096, 4096, 8 * 1024];
 const INTERRUPT_TOTAL: usize = INTERRUPT[0] + INTERRUPT[1] + INTERRUPT[2] + INTERRUPT[3];
 
 const PATTERN: u64 = 0x5a5a_a5a5_5a5a_a5a5;

@@ -16,14 +16,19 @@ const IST_PROTECTION: u16 = 1;
 const IST_NMI: u16 = 2;
 const IST_FATAL: u16 = 3;
 
-static GDT: [Racy<GlobalDescriptorTable>; MAX_CPUS] = [const { Racy::new(GlobalDescriptorTable::new()) }; MAX_CPUS];
-static TSS: [Racy<TaskStateSegment>; MAX_CPUS] = [const { Racy::new(TaskStateSegment::new()) }; MAX_CPUS];
+/// Lines of its own for each CPU: an AP fills its tables with its MTRRs as they come, uncached if need be, and a neighbour's entry
+/// in the same line of somebody's cache would be written back over them.
+#[repr(align(128))]
+struct Own<T>(Racy<T>);
+
+static GDT: [Own<GlobalDescriptorTable>; MAX_CPUS] = [const { Own(Racy::new(GlobalDescriptorTable::new())) }; MAX_CPUS];
+static TSS: [Own<TaskStateSegment>; MAX_CPUS] = [const { Own(Racy::new(TaskStateSegment::new())) }; MAX_CPUS];
 static IDT: Racy<InterruptDescriptorTable> = Racy::new(InterruptDescriptorTable::new());
 
 /// Gives CPU `n` its tables; called by that CPU, with interrupts off, when it starts and when it comes back from S3.
 pub fn load(n: usize) {
     // SAFETY: entry `n` is used by CPU `n` alone.
-    let tss = unsafe { &mut *TSS[n].get() };
+    let tss = unsafe { &mut *TSS[n].0.get() };
     for slot in [IST_KICK, IST_PROTECTION, IST_NMI, IST_FATAL] {
         tss.interrupt_stack_table[usize::from(slot)] = VirtAddr::new(stacks::interrupt_top(n, slot) as u64);
     }
@@ -32,11 +37,11 @@ pub fn load(n: usize) {
     let code = table.append(Descriptor::kernel_code_segment());
     let data = table.append(Descriptor::kernel_data_segment());
     // SAFETY: the TSS is a static, and from here on only the CPU reads it.
-    let task = table.append(Descriptor::tss_segment(unsafe { &*TSS[n].get() }));
+    let task = table.append(Descriptor::tss_segment(unsafe { &*TSS[n].0.get() }));
     // SAFETY: entry `n` is used by CPU `n` alone.
-    unsafe { *GDT[n].get() = table };
+    unsafe { *GDT[n].0.get() = table };
     // SAFETY: written above, not again while loaded.
-    unsafe { (*GDT[n].get()).load() };
+    unsafe { (*GDT[n].0.get()).load() };
     // SAFETY: `code` is a 64-bit code segment of the table just loaded.
     unsafe { CS::set_reg(code) };
     // SAFETY: `data` is a writable data segment of that table.
