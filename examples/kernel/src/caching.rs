@@ -1,7 +1,7 @@
 //! How this kernel uses `mtrr-pat`: everything it asks of the crate is in this file.
 
 use crate::msr;
-use crate::options;
+use crate::options::{self, Hold, Order};
 use crate::percpu::{self, MAX_CPUS, SLOTS};
 use crate::racy::Racy;
 use crate::regs::RegFile;
@@ -52,8 +52,12 @@ pub fn boot(policy: Policy) -> Result<Outcome, Error> {
     Ok(outcome)
 }
 
-/// The order in which to start the APs: first threads of all cores before second ones, so that hardly any CPU has to be held.
+/// Calls `each` with every AP, in the order to start them: first threads of all cores before second ones, so that hardly any CPU
+/// has to be held.
 pub fn start_order(each: impl FnMut(usize)) {
+    if options::get().order == Order::Listed {
+        return (1..percpu::count()).for_each(each);
+    }
     let places = core::array::from_fn::<_, MAX_CPUS, _>(|n| Place::Apic(percpu::apic_id(n)));
     let order = topology::bringup_order(&places[..percpu::count()], smt_shift());
     order.filter(|&n| n != BOOT).for_each(each);
@@ -85,7 +89,11 @@ pub fn ap_online(n: usize) {
     let (before, error) = unsafe { (&mut *slot.before.get(), &mut *slot.error.get()) };
     scribble::apply(options::get().scribble, n, wanted());
     before.read_into();
-    *error = SYNC.ap_online(&mut this_cpu(), n, apic::kick).err();
+    let kick = match options::get().hold {
+        Hold::Kick => apic::kick,
+        Hold::Silent => |_| (),
+    };
+    *error = SYNC.ap_online(&mut this_cpu(), n, kick).err();
 }
 
 /// CPU `n`, in the kick's handler.

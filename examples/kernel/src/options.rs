@@ -38,12 +38,32 @@ pub enum Trampoline {
     Naive,
 }
 
+/// In which order the APs are started.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Order {
+    /// The crate's: first threads of all cores first.
+    Threads,
+    /// As the ACPI tables list them.
+    Listed,
+}
+
+/// What an AP does to a sibling that has to stand still for it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Hold {
+    /// Interrupts it.
+    Kick,
+    /// Nothing: a sibling that does not look by itself does not notice, and the AP has to wait for the rendezvous.
+    Silent,
+}
+
 #[derive(Clone, Copy, Debug)]
 pub struct Options {
     pub resync: Resync,
     pub scribble: Scribble,
     pub wake: Wake,
     pub trampoline: Trampoline,
+    pub order: Order,
+    pub hold: Hold,
     /// Sleeps in this boot.
     pub rounds: u32,
     /// CPUs to use at most.
@@ -73,6 +93,8 @@ impl Options {
         scribble: Scribble::None,
         wake: Wake::Outside,
         trampoline: Trampoline::NoFill,
+        order: Order::Threads,
+        hold: Hold::Kick,
         rounds: 1,
         cpus: usize::MAX,
         quiet: false,
@@ -96,10 +118,14 @@ impl Options {
                 ("wake", "rtc") => options.wake = Wake::Rtc,
                 ("trampoline", "nofill") => options.trampoline = Trampoline::NoFill,
                 ("trampoline", "naive") => options.trampoline = Trampoline::Naive,
+                ("order", "threads") => options.order = Order::Threads,
+                ("order", "listed") => options.order = Order::Listed,
+                ("hold", "kick") => options.hold = Hold::Kick,
+                ("hold", "silent") => options.hold = Hold::Silent,
                 ("rounds", count) => options.rounds = count.parse().map_err(|_| word)?,
                 ("cpus", count) => options.cpus = count.parse().map_err(|_| word)?,
                 ("quiet", "") => options.quiet = true,
-                ("resync" | "scribble" | "wake" | "trampoline", _) => return Err(word),
+                ("resync" | "scribble" | "wake" | "trampoline" | "order" | "hold", _) => return Err(word),
                 _ => {}
             }
         }

@@ -7,11 +7,18 @@ use crate::percpu::{self, SLOTS};
 use crate::regs::RegFile;
 use crate::{apic, console, options, pic, println, sleep, smp, tables};
 use mtrr_pat::error::Error;
+use mtrr_pat::report::Outcome;
 
 /// What went wrong so far, in registers that differ and in things that failed.
 #[derive(Default)]
 pub struct Verdict {
     pub differ: usize,
+}
+
+/// What the boot CPU came to a round with, and what the crate did about it.
+pub struct BootCpu {
+    pub before: RegFile,
+    pub outcome: Option<Outcome>,
 }
 
 impl Verdict {
@@ -58,10 +65,10 @@ impl Verdict {
         }
     }
 
-    /// Has every CPU read its registers, compares them with what they have to be, and prints a line for each.
+    /// Has every CPU read its registers, and compares them with what they have to be.
     ///
-    /// `boot_before` is what the boot CPU had when it came to this round.
-    pub fn compare(&mut self, round: u32, boot_before: Option<&RegFile>) {
+    /// With `boot` a line is printed for each.
+    pub fn compare(&mut self, round: u32, boot: Option<&BootCpu>) {
         for n in 0..percpu::count() {
             if n != BOOT && !smp::ask(n, smp::Request::Record) {
                 self.failed(format_args!("CPU {n} does not answer"));
@@ -71,11 +78,11 @@ impl Verdict {
                 // SAFETY: the boot CPU's own.
                 unsafe { (*SLOTS[n].after.get()).read_into() };
             }
-            self.compare_one(round, n, boot_before);
+            self.compare_one(round, n, boot);
         }
     }
 
-    fn compare_one(&mut self, round: u32, n: usize, boot_before: Option<&RegFile>) {
+    fn compare_one(&mut self, round: u32, n: usize, boot: Option<&BootCpu>) {
         let slot = &SLOTS[n];
         // SAFETY: CPU `n` has answered, and writes none of these before it is asked again.
         let (ap_before, after, error) = unsafe { (&*slot.before.get(), &*slot.after.get(), (*slot.error.get()).take()) };
@@ -84,11 +91,11 @@ impl Verdict {
         if let Some(error) = error {
             self.failed(format_args!("CPU {n}: {error}"));
         }
-        let before = if n == BOOT { boot_before } else { boot_before.map(|_| ap_before) };
-        if let Some(before) = before
+        if let Some(boot) = boot
             && !options::get().quiet
         {
-            print_line(round, n, before, after);
+            let before = if n == BOOT { &boot.before } else { ap_before };
+            print_line(round, n, boot, before, after);
         }
         if differs.registers() != 0 {
             println!("round {round} cpu {n} DIFFERS in {differs}");
@@ -104,8 +111,8 @@ impl Verdict {
         self.compare(round, None);
     }
 
-    /// Parks the APs, sleeps in S3, wakes, and gives the boot CPU its state back. Returns what it had woken with.
-    pub fn sleep(&mut self, round: u32, firmware: &Firmware) -> RegFile {
+    /// Parks the APs, sleeps in S3, wakes, and gives the boot CPU its state back. Returns how it woke.
+    pub fn sleep(&mut self, round: u32, firmware: &Firmware) -> BootCpu {
         for n in 1..percpu::count() {
             if !smp::ask(n, smp::Request::Park) {
                 self.failed(format_args!("CPU {n} does not park"));
@@ -122,8 +129,8 @@ impl Verdict {
             println!("FAILED the machine does not sleep");
             crate::exit::failure();
         }
-        let woken_with = RegFile::read();
-        self.expect("resume", caching::resume());
+        let before = RegFile::read();
+        let outcome = self.expect("resume", caching::resume());
         tables::load(BOOT);
         percpu::adopt(BOOT);
         console::init();
@@ -131,27 +138,26 @@ impl Verdict {
         apic::enable();
         sleep::acknowledge_wake(firmware, wake);
         println!("round {round}: awake");
-        woken_with
+        BootCpu { before, outcome }
     }
 }
 
 /// State before, what was done, state after.
-fn print_line(round: u32, n: usize, before: &RegFile, after: &RegFile) {
+fn print_line(round: u32, n: usize, boot: &BootCpu, before: &RegFile, after: &RegFile) {
     crate::print!("round {round} cpu {n} apic {}", percpu::apic_id(n));
     if let Some((core, thread)) = caching::place(n) {
         crate::print!(" core {core} thread {thread}");
     }
     crate::print!(" | before {before} differs={} | ", before.diff(caching::wanted()));
-    match caching::report_of(n).and_then(|line| Some((line.outcome?, line))) {
-        Some((outcome, line)) => crate::print!(
-            "path={} changed={} ticks={} windows={} holds={}",
-            outcome.path,
-            outcome.changes,
-            outcome.ticks,
-            line.windows,
-            line.holds
-        ),
+    let line = caching::report_of(n);
+    // The rendezvous looks at the boot CPU again and finds it in line; what was done to it comes from before that.
+    let outcome = if n == BOOT { boot.outcome } else { line.and_then(|line| line.outcome) };
+    match outcome {
+        Some(outcome) => crate::print!("path={} changed={} ticks={}", outcome.path, outcome.changes, outcome.ticks),
         None => crate::print!("path=none"),
+    }
+    if let Some(line) = line {
+        crate::print!(" windows={} holds={}", line.windows, line.holds);
     }
     println!(" | after {after} differs={}", after.diff(caching::wanted()));
 }

@@ -5,12 +5,15 @@
 
 use crate::percpu::MAX_CPUS;
 use crate::racy::Racy;
+use core::arch::asm;
 use core::mem::MaybeUninit;
 
 /// Stack that a CPU's own code runs on.
 const OWN: usize = 64 * 1024;
 /// Interrupt stacks, by IST slot of `tables.rs`: kick (runs the crate), #GP fixup, NMI, fatal (prints).
 const INTERRUPT: [usize; 4] = [48 * 1024, 4096, 4096, 8 * 1024];
+/// Left alone below the stack pointer of the CPU that paints its own stack.
+const MARGIN: usize = 256;
 const INTERRUPT_TOTAL: usize = INTERRUPT[0] + INTERRUPT[1] + INTERRUPT[2] + INTERRUPT[3];
 
 const PATTERN: u64 = 0x5a5a_a5a5_5a5a_a5a5;
@@ -35,17 +38,31 @@ pub fn interrupt_top(n: usize, slot: u16) -> usize {
     INTERRUPT_STACKS.0[n].get() as usize + below
 }
 
-/// Fills the stacks of CPU `n` with the pattern; once per boot, so that what `used` says is the most over all rounds.
+/// Fills the stacks of all CPUs with the pattern, the calling boot CPU's (number 0) as far as it is not in use.
 ///
 /// # Safety
-/// The CPU does not run.
-pub unsafe fn paint(n: usize) {
-    for (bottom, bytes) in [own(n), kick(n)] {
-        for at in (bottom..bottom + bytes).step_by(8) {
-            // SAFETY: inside the stack, which nobody uses.
-            unsafe { (at as *mut u64).write(PATTERN) };
+/// Once per boot, while no AP runs.
+pub unsafe fn paint(count: usize) {
+    let stack_pointer: usize;
+    // SAFETY: reads a register.
+    unsafe { asm!("mov {}, rsp", out(reg) stack_pointer, options(nomem, nostack, preserves_flags)) };
+    let in_use = stack_pointer - MARGIN;
+    for n in 0..count {
+        let (bottom, bytes) = own(n);
+        let top = if n == 0 { in_use & !7 } else { bottom + bytes };
+        for (bottom, top) in [(bottom, top), (kick(n).0, kick(n).0 + kick(n).1)] {
+            for at in (bottom..top).step_by(8) {
+                // SAFETY: inside a stack that nobody uses, or below what is in use.
+                unsafe { (at as *mut u64).write_volatile(PATTERN) };
+            }
         }
     }
+}
+
+/// Whether one of the stacks of CPU `n` was used up to its last word: then it was overrun, most likely.
+pub fn exhausted(n: usize) -> bool {
+    let [own, kick] = used(n);
+    own >= OWN || kick >= INTERRUPT[0]
 }
 
 /// Most bytes that CPU `n` has had in use on its own stack and on its kick stack, since `paint`.
