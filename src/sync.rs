@@ -135,8 +135,8 @@ impl<const CPUS: usize> CacheSync<CPUS> {
             .replace(cpu, &want.to_words(), self.target.online());
         self.boot.phase.store(RUNNING, Ordering::Release);
         self.slot(me)?.set_state(cpu, CpuState::Running);
-        self.target.only_boot_online();
         let outcome = self.bring_in_line(&decided, cpu, me, &mut nobody_else());
+        self.target.only_boot_online();
         self.flush(cpu);
         Ok(outcome)
     }
@@ -364,8 +364,9 @@ impl<const CPUS: usize> CacheSync<CPUS> {
             slot.reset(cpu);
         }
         boot.set_state(cpu, CpuState::Running);
-        self.target.only_boot_online();
         let outcome = self.bring_in_line(decided, cpu, me, &mut nobody_else());
+        // A locked instruction: not before this CPU's MTRRs are on again.
+        self.target.only_boot_online();
         if outcome.error.is_none() {
             self.boot.phase.store(RUNNING, Ordering::Release);
         }
