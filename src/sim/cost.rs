@@ -72,6 +72,9 @@ pub struct Costs {
     /// From a store to when another CPU that waits for it sees it. Assumed: one cache-to-cache
     /// transfer.
     pub visible: u64,
+    /// Whether words of one 64-byte line travel together (false sharing). Otherwise each word
+    /// has a line of its own, so that runs do not depend on where the words happen to lie.
+    pub false_sharing: bool,
     /// PAUSE. Assumed: 140 cycles (recent Intel).
     pub pause: u64,
     /// From sending an interrupt to its handler. Assumed.
@@ -118,6 +121,7 @@ impl Default for Costs {
             shared_access: 1_500,
             locked: 7_000,
             visible: 60_000,
+            false_sharing: false,
             pause: 45_000,
             ipi: 1_000_000,
             sipi: 20_000_000,

@@ -147,7 +147,7 @@ impl ThreadRegs {
             Register::Base(_) => value & (above | 0xf00) == 0 && self.takes_type(value as u8),
             Register::Mask(_) => value & (above | 0x7ff) == 0,
             Register::Fixed(_) => value.to_le_bytes().into_iter().all(|byte| {
-                let hidden = if self.dram_bits_open() { 0x18 } else { 0 };
+                let hidden = if self.syscfg.is_some() { 0x18 } else { 0 };
                 self.takes_type(byte & !hidden)
             }),
             Register::Pat => value
@@ -166,6 +166,19 @@ impl ThreadRegs {
         }
     }
 
+    /// Whether a write puts RdMem, WrMem and type together in a way the manual reserves.
+    pub(crate) fn reserved_dram(&self, register: Register, value: u64) -> bool {
+        let reserved = |byte: u8| {
+            matches!(
+                (byte >> 3 & 3, byte & 7),
+                (0, 6) | (1 | 2, 4 | 6) | (1, 5) | (2, 1) | (3, 5)
+            )
+        };
+        matches!(register, Register::Fixed(_))
+            && self.dram_bits_open()
+            && value.to_le_bytes().into_iter().any(reserved)
+    }
+
     /// WRMSR of a value that is accepted.
     pub(crate) fn write(&mut self, set: &mut MtrrSet, register: Register, value: u64) {
         match register {
@@ -174,7 +187,9 @@ impl ThreadRegs {
             Register::Base(n) => set.variable[n].base = value,
             Register::Mask(n) => set.variable[n].mask = value,
             Register::Fixed(n) if self.dram_bits_open() => set.fixed[n] = value,
-            Register::Fixed(n) => set.fixed[n] = value | (set.fixed[n] & DRAM_BITS),
+            Register::Fixed(n) => {
+                set.fixed[n] = (value & !DRAM_BITS) | (set.fixed[n] & DRAM_BITS);
+            }
             Register::Pat => self.pat = Some(value),
             Register::SysCfg => self.syscfg = Some(SysCfg::from_raw(value)),
             Register::TopMem2 => self.top_mem2 = value,

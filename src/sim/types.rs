@@ -1,13 +1,10 @@
-//! The memory type an access gets on a simulated CPU, and the TLB that remembers it.
+//! The memory type an access gets on a simulated CPU.
 //!
 //! Written from the manuals and apart from the crate's own lookup, so that the two check each
 //! other.
 
-use std::collections::BTreeMap;
-
 use super::config::Vendor;
 use super::registers::{MtrrSet, ThreadRegs};
-use crate::cpu::CR4_PCIDE;
 use crate::memtype::{MemType, PatType};
 use crate::ranges::{FIXED_END, FIXED_RANGES};
 use crate::regs::{MtrrCap, MtrrDefType, SysCfg};
@@ -104,38 +101,4 @@ pub(crate) fn effective_type(
     let pat = crate::pat::Pat::from_raw(regs.pat.unwrap_or(crate::pat::Pat::POWER_ON.raw()));
     let pat = pat.slot(slot).unwrap_or(PatType::Uncachable);
     combined(vendor, mtrr_type(regs, set, address), pat)
-}
-
-/// What a TLB entry holds.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Entry {
-    pub(crate) held: PatType,
-    pub(crate) slot: u8,
-    pub(crate) global: bool,
-    pub(crate) pcid: u64,
-}
-
-/// The translations one logical processor holds, with the types they had when they were filled.
-/// Never evicts: the worst case for staleness.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct Tlb {
-    pub(crate) entries: BTreeMap<u64, Entry>,
-}
-
-impl Tlb {
-    /// Everything, global entries too.
-    pub(crate) fn flush_all(&mut self) {
-        self.entries.clear();
-    }
-
-    /// What MOV to CR3 flushes: non-global entries of one address space.
-    pub(crate) fn flush_space(&mut self, pcid: u64) {
-        self.entries
-            .retain(|_, entry| entry.global || entry.pcid != pcid);
-    }
-}
-
-/// The address space CR3 names.
-pub(crate) const fn pcid(cr3: u64, cr4: u64) -> u64 {
-    if cr4 & CR4_PCIDE == 0 { 0 } else { cr3 & 0xfff }
 }

@@ -238,42 +238,4 @@ impl State {
         self.spend(cpu, cost);
         self.cpus[cpu].working = true;
     }
-
-    /// Leaves dirty lines in the core's caches; what does not fit goes to the last-level cache.
-    fn dirty(&mut self, cpu: usize, lines: u64) {
-        let core = self.cpus[cpu].core;
-        let llc = core / self.config.cores_per_llc.max(1);
-        let room = self
-            .config
-            .costs
-            .core_lines
-            .saturating_sub(self.core_dirty[core]);
-        let here = lines.min(room);
-        self.core_dirty[core] += here;
-        let shared = self.llc_dirty[llc].saturating_add(lines - here);
-        self.llc_dirty[llc] = shared.min(self.config.costs.llc_lines);
-    }
-
-    /// WBINVD: looks at every line, writes the dirty ones at the bandwidth all CPUs share.
-    pub(super) fn write_back(&mut self, cpu: usize) {
-        let costs = self.config.costs;
-        let core = self.cpus[cpu].core;
-        let llc = core / self.config.cores_per_llc.max(1);
-        let now = self.cpus[cpu].time;
-        let mut start = now;
-        if costs.wbinvd_serialised_per_llc {
-            start = start.max(self.llc_busy[llc]);
-        }
-        let lines =
-            core::mem::take(&mut self.core_dirty[core]) + core::mem::take(&mut self.llc_dirty[llc]);
-        self.cpus[cpu].counters.lines_written_back += lines;
-        let looked = (costs.core_lines + costs.llc_lines) * costs.wbinvd_per_line;
-        let mut end = start + costs.wbinvd_base + looked;
-        if lines > 0 {
-            self.memory_busy = self.memory_busy.max(start) + lines * costs.write_back_line;
-            end = end.max(self.memory_busy);
-        }
-        self.llc_busy[llc] = end;
-        self.spend(cpu, end - now);
-    }
 }
