@@ -5,8 +5,8 @@ use mtrr_pat::atomic::{Ordering, Word};
 use mtrr_pat::cpu::{CR0_CD, CR0_NW, CR4_PGE, CpuOps, MsrFault};
 use mtrr_pat::regs::{MsrAddr, MtrrDefType};
 use mtrr_pat::sim::{
-    At, CR0_KERNEL, Config, Fault, Machine, MtrrScope, Op, Rule, S3, Schedule, Scribble, SimCpu,
-    Stop, What,
+    Activity, At, CR0_KERNEL, Config, Fault, Machine, MtrrScope, Numbering, Op, Rule, S3, Schedule,
+    Scribble, SimCpu, Stop, What,
 };
 use mtrr_pat::snapshot::Snapshot;
 
@@ -702,4 +702,155 @@ fn a_thousand_cpus() {
     machine.check().unwrap();
     assert_eq!(machine.counters(1023).windows, 1);
     assert_eq!(machine.counters(1023).wrmsr, 34);
+}
+
+/// How long each of two CPUs takes for a WBINVD begun at the same time.
+fn two_wbinvds(dirty: u64, cores_per_llc: usize, serialised: bool) -> [u64; 2] {
+    let mut config = Config::new(2, 1);
+    config.cores_per_llc = cores_per_llc;
+    config.costs.wbinvd_serialised_per_llc = serialised;
+    config.costs.dirty_per_1000 = 1000;
+    config.costs.instructions_per_op = 0;
+    let machine = Machine::new(config);
+    let code = |cpu: &mut SimCpu<'_>| {
+        if dirty > 0 {
+            cpu.work(dirty);
+        }
+        cpu.read_cr0(); // so that the TLB holds the code page
+        cpu.wait_until(1_000_000_000);
+        cpu.wbinvd();
+    };
+    machine.run(
+        |boot| {
+            boot.send_init_sipi(1);
+            code(boot);
+        },
+        code,
+        nothing,
+    );
+    assert_eq!(machine.counters(0).lines_written_back, dirty);
+    assert_eq!(machine.counters(1).lines_written_back, dirty);
+    [0, 1].map(|cpu| machine.time(cpu) - 1_000_000_000)
+}
+
+#[test]
+fn wbinvd_shares_the_bandwidth_and_may_be_serialised() {
+    let [alone, beside] = two_wbinvds(0, 1, false);
+    assert_eq!(alone, beside);
+    assert_eq!(two_wbinvds(0, 2, true), [alone, 2 * alone]);
+    assert_eq!(two_wbinvds(0, 1, true), [alone, alone]);
+    // Two writers at once: the second line stream waits for the first one's.
+    let lines = 16_000;
+    let stream = lines * mtrr_pat::sim::Costs::default().write_back_line;
+    assert!(stream < alone && alone < 2 * stream);
+    assert_eq!(two_wbinvds(lines, 1, false), [alone, 2 * stream]);
+}
+
+#[test]
+fn cpuid_tells_one_story() {
+    for numbering in [Numbering::ThreadsTogether, Numbering::CoresFirst] {
+        for amd in [false, true] {
+            let mut config = if amd {
+                Config::amd(6, 2)
+            } else {
+                Config::new(6, 2)
+            };
+            config.numbering = numbering;
+            config.cores_per_package = 3;
+            config.encryption_bits = if amd { 5 } else { 0 };
+            let machine = Machine::new(config.clone());
+            machine.run(
+                |boot| {
+                    let reader = |leaf, subleaf| {
+                        let words = boot.cpuid(leaf, subleaf);
+                        raw_cpuid::CpuIdResult {
+                            eax: words.eax,
+                            ebx: words.ebx,
+                            ecx: words.ecx,
+                            edx: words.edx,
+                        }
+                    };
+                    let cpuid = raw_cpuid::CpuId::with_cpuid_reader(reader);
+                    let vendor = if amd { "AuthenticAMD" } else { "GenuineIntel" };
+                    assert_eq!(cpuid.get_vendor_info().unwrap().as_str(), vendor);
+                    let features = cpuid.get_feature_info().unwrap();
+                    assert!(features.has_mtrr() && features.has_pat() && features.has_ss());
+                    assert!(!features.has_hypervisor());
+                    let levels: Vec<_> = cpuid.get_extended_topology_info().unwrap().collect();
+                    assert_eq!(levels[0].shift_right_for_next_apic_id(), 1);
+                    assert_eq!(levels[1].shift_right_for_next_apic_id(), 3);
+                    let width = cpuid.get_processor_capacity_feature_info().unwrap();
+                    assert_eq!(width.physical_address_bits(), if amd { 44 } else { 39 });
+                },
+                nothing,
+                nothing,
+            );
+            let mut ids = std::collections::BTreeSet::new();
+            for cpu in 0..config.cpus() {
+                let (core, thread) = config.place(cpu);
+                assert_eq!(config.cpu_at(core, thread), cpu);
+                assert_eq!(config.apic_id(cpu) & 1, thread as u32);
+                assert_eq!(config.apic_id(cpu) >> 3, core as u32 / 3);
+                assert!(ids.insert(config.apic_id(cpu)));
+            }
+        }
+    }
+}
+
+#[test]
+fn timeline_has_no_gaps_while_a_cpu_runs() {
+    let mut config = Config::new(2, 1);
+    config.timeline = true;
+    let machine = Machine::new(config);
+    life(&machine, &S3::all(Scribble::Off));
+    let spans = machine.timeline(0);
+    assert_eq!(spans[0].start, 0);
+    assert!(spans.windows(2).all(|pair| pair[0].end == pair[1].start));
+    assert_eq!(spans.last().unwrap().end, machine.time(0));
+    for wanted in [
+        Activity::Cached,
+        Activity::Uncached,
+        Activity::Window,
+        Activity::Waiting,
+    ] {
+        assert!(
+            spans.iter().any(|span| span.activity == wanted),
+            "{wanted:?}"
+        );
+    }
+    assert!(
+        machine
+            .timeline(1)
+            .iter()
+            .any(|span| span.activity == Activity::Halted)
+    );
+}
+
+#[test]
+fn false_sharing_costs_time() {
+    #[repr(align(128))]
+    struct Packed([Word; 32]);
+    let time = |false_sharing, step: usize| {
+        let mut config = Config::new(2, 1);
+        config.costs.false_sharing = false_sharing;
+        let machine = Machine::new(config);
+        let slots = Packed([const { Word::new(0) }; 32]);
+        let code = |cpu: &mut SimCpu<'_>| {
+            cpu.wait_until(30_000_000);
+            for n in 0..1000 {
+                slots.0[cpu.number() * step].store(n, Ordering::Release);
+            }
+        };
+        machine.run(
+            |boot| {
+                boot.send_init_sipi(1);
+                code(boot);
+                boot.machine().time(0) - 30_000_000
+            },
+            code,
+            nothing,
+        )
+    };
+    assert!(time(true, 1) > 4 * time(true, 16));
+    assert_eq!(time(false, 1), time(false, 16));
 }

@@ -96,7 +96,7 @@ impl State {
         if same {
             self.cpus[cpu].counters.same_value_writes += 1;
         }
-        if caching_off {
+        if caching_off && !(same || unused) {
             let this = &mut self.cpus[cpu];
             this.owns_cd = true;
             this.reset_cd = false;

@@ -110,11 +110,11 @@ pub struct Config {
     /// Further MSRs of every CPU: TOP_MEM, IORRs, SEV_STATUS, TME_ACTIVATE and the like. They can
     /// be read and written, and firmware restores them.
     pub other_msrs: BTreeMap<u32, u64>,
-    /// Bits memory encryption takes from the width CPUID reports (AMD: 0x8000001F EBX[11:6]).
+    /// Bits memory encryption takes from the width CPUID reports (AMD: bits 11:6 of 0x8000001F EBX).
     pub encryption_bits: u8,
-    /// CPUID.1:ECX[31].
+    /// Bit 31 of CPUID.1:ECX.
     pub hypervisor: bool,
-    /// CPUID.1:EDX[27].
+    /// Bit 27 of CPUID.1:EDX.
     pub self_snoop: bool,
     /// A TDX guest: CPUID leaf 0x21 says so.
     pub tdx: bool,

@@ -6,6 +6,7 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use super::config::{Config, Schedule};
+use super::log::Activity;
 use super::run::Stop;
 use super::state::{State, Status};
 
@@ -168,7 +169,7 @@ impl Shared {
         for n in 0..state.cpus.len() {
             match state.cpus[n].status {
                 Status::Halted => {
-                    let at = state.cpus[n].time;
+                    let at = state.cpus[0].time;
                     state.make_ready(n, at);
                 }
                 Status::Stuck => self.kill_thread(state, n),
@@ -208,10 +209,21 @@ impl Shared {
         }
     }
 
-    /// Ends the threads of CPUs from outside (INIT, S3) and returns when they are gone.
-    pub(crate) fn kill_and_wait<'a>(&'a self, mut state: Guard<'a>, cpus: &[usize]) -> Guard<'a> {
+    /// Ends the threads of CPUs from outside (INIT, S3) at a moment, and returns when they are
+    /// gone.
+    pub(crate) fn kill_and_wait<'a>(
+        &'a self,
+        mut state: Guard<'a>,
+        cpus: &[usize],
+        now: u64,
+    ) -> Guard<'a> {
         for &n in cpus {
             if state.cpus[n].status != Status::Off {
+                let since = state.cpus[n].time;
+                if state.cpus[n].status == Status::Halted && since < now {
+                    state.span(n, since, now, Activity::Halted);
+                    state.cpus[n].time = now;
+                }
                 self.kill_thread(&state, n);
             }
         }

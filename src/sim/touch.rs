@@ -207,7 +207,8 @@ impl State {
         let off = self.unsnooped(cpu);
         if off && how != Touch::Store {
             let writer = self.lines.unflushed.get(&line).copied();
-            if let Some(writer) = writer.filter(|writer| *writer != cpu) {
+            let core = self.cpus[cpu].core;
+            if let Some(writer) = writer.filter(|writer| self.cpus[*writer].core != core) {
                 self.cpus[cpu].counters.unsnooped_reads += 1;
                 if self.config.strict_snoop {
                     let text = format!("read with E clear what CPU {writer} may still have cached");

@@ -102,3 +102,88 @@ pub(crate) fn effective_type(
     let pat = pat.slot(slot).unwrap_or(PatType::Uncachable);
     combined(vendor, mtrr_type(regs, set, address), pat)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Rows as the manuals' tables have them; columns UC WC WT WP WB UC-.
+    fn rows(vendor: Vendor) -> [String; 5] {
+        let columns = [
+            PatType::Uncachable,
+            PatType::WriteCombining,
+            PatType::WriteThrough,
+            PatType::WriteProtected,
+            PatType::WriteBack,
+            PatType::UncachedMinus,
+        ];
+        MemType::ALL.map(|mtrr| {
+            let row: Vec<_> = columns
+                .iter()
+                .map(|pat| combined(vendor, mtrr, *pat).short())
+                .collect();
+            row.join(" ")
+        })
+    }
+
+    #[test]
+    fn mtrr_and_pat_combine_as_the_manuals_say() {
+        assert_eq!(
+            rows(Vendor::Intel),
+            [
+                "UC WC UC UC UC UC",
+                "UC WC UC UC WC WC",
+                "UC WC WT WP WT UC",
+                "UC WC WT WP WP WC",
+                "UC WC WT WP WB UC",
+            ]
+        );
+        // The CD type of the APM counts as UC.
+        assert_eq!(
+            rows(Vendor::Amd),
+            [
+                "UC WC UC UC UC UC",
+                "UC WC UC UC WC WC",
+                "UC WC WT UC WT UC",
+                "UC WC UC WP WP UC",
+                "UC WC WT WP WB UC",
+            ]
+        );
+    }
+
+    #[test]
+    fn ranges_overlap_and_default() {
+        use crate::regs::VariableMtrr;
+        let config = std::sync::Arc::new(super::super::config::Config::amd(1, 1));
+        let state = super::super::state::State::new(config);
+        let (mut regs, mut set) = (state.cpus[0].regs.clone(), state.sets[0]);
+        let at = |regs: &ThreadRegs, set: &MtrrSet, address| mtrr_type(regs, set, address).short();
+        assert_eq!(at(&regs, &set, 0x1000), "WB");
+        assert_eq!(at(&regs, &set, 0xa_0000), "UC");
+        assert_eq!(at(&regs, &set, 0x8000_0000), "UC");
+        assert_eq!(at(&regs, &set, 0x2_3fff_ffff), "WB");
+        assert_eq!(at(&regs, &set, 0x2_4000_0000), "UC");
+        // Only the forced default covers this byte once the third range is gone.
+        set.variable[2] = VariableMtrr::default();
+        assert_eq!(at(&regs, &set, 0x2_3fff_ffff), "WB");
+        regs.top_mem2 = 0;
+        assert_eq!(at(&regs, &set, 0x2_3fff_ffff), "UC");
+        let block =
+            |memtype| VariableMtrr::from_block(0x10_0000, 0x1000, memtype, regs.phys_bits).unwrap();
+        for (memtype, short) in [
+            (MemType::WriteThrough, "WT"),
+            (MemType::WriteCombining, "UC"),
+            (MemType::Uncachable, "UC"),
+            (MemType::WriteBack, "WB"),
+        ] {
+            set.variable[5] = block(memtype);
+            assert_eq!(at(&regs, &set, 0x10_0fff), short);
+        }
+        set.def_type &= !MtrrDefType::FE;
+        assert_eq!(at(&regs, &set, 0xa_0000), "WB");
+        set.def_type = 0x406;
+        assert_eq!(at(&regs, &set, 0x1000), "UC");
+        regs.cap = None;
+        assert_eq!(at(&regs, &set, 0x1000), "WB");
+    }
+}

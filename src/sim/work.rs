@@ -40,6 +40,16 @@ impl SimCpu<'_> {
         state.access(self.number, op, address);
     }
 
+    /// Idles until this moment of virtual time (picoseconds), interrupts taken at its end. Free-
+    /// running CPUs return at once.
+    pub fn wait_until(&mut self, time: u64) {
+        let mut state = self.shared.enter(self.number);
+        let now = state.cpus[self.number].time;
+        state.spend_exactly(self.number, time.saturating_sub(now));
+        drop(state);
+        self.take_interrupts();
+    }
+
     /// HLT until an interrupt was taken: `true`. `false` when the boot CPU's code has returned, so
     /// that no interrupt will come. With interrupts masked it sleeps until then.
     pub fn halt_until_ipi(&mut self) -> bool {
@@ -89,7 +99,8 @@ impl SimCpu<'_> {
         state.check_sibling(number, "SIPI");
         state.record(number, Op::Sipi(to));
         state.charge(number, 0);
-        let mut state = self.shared.kill_and_wait(state, &[to]);
+        let now = state.cpus[number].time;
+        let mut state = self.shared.kill_and_wait(state, &[to], now);
         let Some(late) = state.start_delay(to) else {
             return;
         };
@@ -120,7 +131,8 @@ impl SimCpu<'_> {
                 state.violate(n, Rule::SuspendedWhileRunning, text);
             }
         }
-        let mut state = self.shared.kill_and_wait(state, &others);
+        let now = state.cpus[0].time;
+        let mut state = self.shared.kill_and_wait(state, &others, now);
         state.record(0, Op::S3);
         let cost = state.config.costs.s3;
         state.spend_exactly(0, cost);
