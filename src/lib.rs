@@ -14,6 +14,8 @@
 
 // The order is the data flow: each module uses only the ones above it (and `error`).
 pub mod atomic;
+pub mod combine;
+pub mod compare;
 pub mod cpu;
 pub mod delta;
 pub mod diagnose;
@@ -21,6 +23,7 @@ pub mod error;
 pub mod layout;
 pub mod lookup;
 pub mod memtype;
+pub mod overlap;
 pub mod pat;
 pub mod platform;
 pub mod policy;

@@ -1,1 +1,309 @@
-//! The effective MTRR type of an address, of a range, of the whole space.
+//! The effective MTRR type of an address, of a range, and of the whole physical space.
+//!
+//! Owns the answer to "what type is this memory"; refuses to know page tables (see
+//! [`crate::combine`]) and how the registers came to hold what they hold.
+
+use core::fmt;
+
+use crate::memtype::MemType;
+use crate::overlap::{MtrrType, TypeSet, Undefined};
+use crate::ranges::{FixedSlot, PhysBits};
+use crate::regs::{FIXED_COUNT, MAX_VARIABLE, SysCfg};
+use crate::snapshot::Snapshot;
+
+mod runs;
+
+pub use runs::{Run, Runs, Uniformity};
+
+/// What decides about an address.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Source {
+    /// The machine has no MTRRs; the page tables decide alone, as if the type were WB.
+    NoMtrr,
+    /// E is clear: all memory is UC.
+    Disabled,
+    /// A fixed range.
+    Fixed(FixedSlot),
+    /// Variable ranges.
+    Variable {
+        /// Bit n is set when pair n matches.
+        pairs: u64,
+    },
+    /// AMD: the address lies between 4 GiB and TOP_MEM2, and SYSCFG forces WB there.
+    TopMem2,
+    /// The default type.
+    Default,
+    /// The address lies above the physical address space.
+    BeyondWidth,
+}
+
+impl fmt::Display for Source {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::NoMtrr => f.write_str("no MTRRs"),
+            Self::Disabled => f.write_str("MTRRs off (E=0)"),
+            Self::Fixed(_) => f.write_str("fixed range"),
+            Self::Variable { pairs } if pairs.count_ones() == 1 => {
+                write!(f, "variable range {}", pairs.trailing_zeros())
+            }
+            Self::Variable { pairs } => {
+                f.write_str("variable ranges")?;
+                let all = (0..MAX_VARIABLE).filter(|pair| pairs & (1 << pair) != 0);
+                all.enumerate().try_for_each(|(place, pair)| {
+                    write!(f, "{}{pair}", if place == 0 { " " } else { ", " })
+                })
+            }
+            Self::TopMem2 => f.write_str("TOP_MEM2"),
+            Self::Default => f.write_str("default type"),
+            Self::BeyondWidth => f.write_str("beyond the address width"),
+        }
+    }
+}
+
+/// The type of one address, and why.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Lookup {
+    /// The type.
+    pub memtype: MtrrType,
+    /// What decides.
+    pub source: Source,
+}
+
+impl fmt::Display for Lookup {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} ({})", self.memtype, self.source)
+    }
+}
+
+/// The size of a page, as page tables have them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum PageSize {
+    /// 4 KiB.
+    Size4K,
+    /// 2 MiB.
+    Size2M,
+    /// 1 GiB.
+    Size1G,
+}
+
+impl PageSize {
+    /// Bytes of the page.
+    #[must_use]
+    pub const fn bytes(self) -> u64 {
+        match self {
+            Self::Size4K => 0x1000,
+            Self::Size2M => 0x20_0000,
+            Self::Size1G => 0x4000_0000,
+        }
+    }
+}
+
+impl fmt::Display for PageSize {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(match self {
+            Self::Size4K => "4 KiB",
+            Self::Size2M => "2 MiB",
+            Self::Size1G => "1 GiB",
+        })
+    }
+}
+
+/// One variable range in use, cut to the address width.
+#[derive(Clone, Copy, Debug)]
+struct InUse {
+    mask: u64,
+    base: u64,
+    kind: TypeSet,
+    pair: u8,
+}
+
+/// What decides where no fixed range does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum State {
+    NoMtrr,
+    Disabled,
+    Enabled,
+}
+
+/// The memory map that one CPU's MTRRs describe, decoded once to be asked often.
+///
+/// Plain data of about 1 KiB, without heap. Any register content is allowed, also what hardware
+/// would refuse; no method panics. The sizes that hold for every method: fixed ranges decide
+/// below 1 MiB when they are in force, pairs above VCNT do not exist, address bits above the
+/// width are not compared.
+///
+/// Source: Intel SDM 3A, "MTRR Precedences"; AMD APM 2, "Memory-Type Range Registers".
+#[derive(Clone, Copy, Debug)]
+pub struct MtrrMap {
+    ranges: [InUse; MAX_VARIABLE],
+    in_use: usize,
+    fixed: Option<[u64; FIXED_COUNT]>,
+    /// Bits of a fixed range's byte that hold its type.
+    fixed_bits: u8,
+    default: MtrrType,
+    /// First byte above the memory that AMD's TOP_MEM2 makes WB; at most 4 GiB when it does not.
+    forced_end: u64,
+    state: State,
+    bits: PhysBits,
+}
+
+/// Where the memory starts that TOP_MEM2 ends.
+const FORCED_START: u64 = 1 << 32;
+
+impl MtrrMap {
+    /// Decodes the registers of one CPU.
+    #[must_use]
+    pub fn new(snapshot: &Snapshot) -> Self {
+        let unused = InUse {
+            mask: 0,
+            base: 0,
+            kind: TypeSet::EMPTY,
+            pair: 0,
+        };
+        let mut ranges = [unused; MAX_VARIABLE];
+        let mut in_use = 0;
+        let valid = (0u8..)
+            .zip(snapshot.variable_ranges())
+            .filter(|(_, range)| range.valid());
+        for (slot, (pair, range)) in ranges.iter_mut().zip(valid) {
+            let mask = range.mask & snapshot.phys_bits.page_mask();
+            *slot = InUse {
+                mask,
+                base: range.base & mask,
+                kind: TypeSet::of_decoded(range.memtype()),
+                pair,
+            };
+            in_use += 1;
+        }
+        Self {
+            ranges,
+            in_use,
+            fixed: snapshot.fixed_in_force().then_some(snapshot.fixed),
+            fixed_bits: fixed_bits(snapshot),
+            default: MtrrType::from_decoded(snapshot.def_type.memtype()),
+            forced_end: forced_end(snapshot),
+            state: match snapshot.cap {
+                None => State::NoMtrr,
+                Some(_) if snapshot.def_type.enabled() => State::Enabled,
+                Some(_) => State::Disabled,
+            },
+            bits: snapshot.phys_bits,
+        }
+    }
+
+    /// The first address above the physical space.
+    #[must_use]
+    pub const fn end(&self) -> u64 {
+        self.bits.end()
+    }
+
+    /// The type of one address, and what decides it.
+    #[must_use]
+    pub fn at(&self, addr: u64) -> Lookup {
+        let (memtype, source) = if addr >= self.end() {
+            (
+                MtrrType::Undefined(Undefined::BeyondWidth),
+                Source::BeyondWidth,
+            )
+        } else if self.state == State::NoMtrr {
+            (MemType::WriteBack.into(), Source::NoMtrr)
+        } else if self.state == State::Disabled {
+            (MemType::Uncachable.into(), Source::Disabled)
+        } else if let Some((memtype, slot)) = self.fixed_at(addr) {
+            (memtype, Source::Fixed(slot))
+        } else {
+            self.variable_at(addr)
+        };
+        Lookup { memtype, source }
+    }
+
+    /// The largest page that contains `addr`, lies inside the physical space and has one type.
+    ///
+    /// What a builder of page tables or of nested page tables needs: a large page over memory of
+    /// different MTRR types has no defined type. 4 KiB is always of one type.
+    ///
+    /// Source: AMD APM 2, "MTRRs and Page Cache Controls"; Intel SDM 3A, "Large Page Size
+    /// Considerations".
+    #[must_use]
+    pub fn largest_page(&self, addr: u64) -> PageSize {
+        [PageSize::Size1G, PageSize::Size2M]
+            .into_iter()
+            .find(|size| {
+                let start = addr & !(size.bytes() - 1);
+                let page = start..start.saturating_add(size.bytes());
+                matches!(self.over(page), Uniformity::Uniform(_))
+            })
+            .unwrap_or(PageSize::Size4K)
+    }
+
+    /// Whether two maps are the same by the look of them: the same set of ranges, in any order,
+    /// under the same conditions. Maps that look different may still be the same.
+    pub(crate) fn looks_like(&self, other: &Self) -> bool {
+        let holds = |map: &Self, range: &InUse| {
+            map.ranges()
+                .any(|one| (one.mask, one.base, one.kind) == (range.mask, range.base, range.kind))
+        };
+        self.state == other.state
+            && self.bits == other.bits
+            && self.default == other.default
+            && self.forced_end == other.forced_end
+            && (self.fixed, self.fixed_bits) == (other.fixed, other.fixed_bits)
+            && self.ranges().all(|range| holds(other, range))
+            && other.ranges().all(|range| holds(self, range))
+    }
+
+    fn ranges(&self) -> impl Iterator<Item = &InUse> {
+        self.ranges.iter().take(self.in_use)
+    }
+
+    fn fixed_at(&self, addr: u64) -> Option<(MtrrType, FixedSlot)> {
+        let slot = FixedSlot::of(addr)?;
+        let word = self.fixed.as_ref()?.get(slot.register)?;
+        let byte = (word >> (u32::from(slot.byte) * 8)) as u8;
+        let decoded = MemType::from_field(byte & self.fixed_bits);
+        Some((MtrrType::from_decoded(decoded), slot))
+    }
+
+    fn variable_at(&self, addr: u64) -> (MtrrType, Source) {
+        let mut types = TypeSet::EMPTY;
+        let mut pairs = 0u64;
+        for range in self.ranges() {
+            if addr & range.mask == range.base {
+                types = types.with(range.kind);
+                pairs |= 1 << range.pair;
+            }
+        }
+        match types.resolve() {
+            Some(memtype) => (memtype, Source::Variable { pairs }),
+            None if self.is_forced(addr) => (MemType::WriteBack.into(), Source::TopMem2),
+            None => (self.default, Source::Default),
+        }
+    }
+
+    const fn is_forced(&self, addr: u64) -> bool {
+        addr >= FORCED_START && addr < self.forced_end
+    }
+}
+
+/// The bits of a fixed range's byte that are its type: without RdMem and WrMem where AMD's
+/// SYSCFG makes them visible.
+fn fixed_bits(snapshot: &Snapshot) -> u8 {
+    match snapshot.syscfg {
+        Some(syscfg) if syscfg.contains(SysCfg::MTRR_FIX_DRAM_MOD_EN) => !0x18,
+        _ => !0,
+    }
+}
+
+/// Where the memory ends that AMD's TOP_MEM2 makes WB by default. The processor ignores all bits
+/// of the register but 51:23.
+///
+/// Source: AMD APM 2, "Top of Memory", "System Configuration Register (SYSCFG)".
+fn forced_end(snapshot: &Snapshot) -> u64 {
+    let needed = SysCfg::MTRR_TOM2_EN.union(SysCfg::TOM2_FORCE_WB);
+    match snapshot.syscfg {
+        Some(syscfg) if syscfg.contains(needed) => {
+            (snapshot.top_mem2 & 0x000f_ffff_ff80_0000).min(snapshot.phys_bits.end())
+        }
+        _ => 0,
+    }
+}

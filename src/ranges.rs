@@ -59,6 +59,40 @@ const _: () = {
     assert!(next == FIXED_END);
 };
 
+/// The field of a fixed-range register that decides about one address below 1 MiB.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct FixedSlot {
+    /// Index of the register in [`FIXED_RANGES`].
+    pub register: usize,
+    /// Which byte of it, 0 the lowest.
+    pub byte: u8,
+    /// First byte of the sub-range.
+    pub start: u64,
+    /// First byte after it.
+    pub end: u64,
+}
+
+impl FixedSlot {
+    /// Finds the field for an address; `None` from 1 MiB up.
+    #[must_use]
+    pub const fn of(addr: u64) -> Option<Self> {
+        // Registers before the group, its first address, and the size of one sub-range as a shift.
+        let (first, base, shift) = match addr {
+            0..0x8_0000 => (0, 0, 16),
+            0x8_0000..0xc_0000 => (1, 0x8_0000, 14),
+            0xc_0000..FIXED_END => (3, 0xc_0000, 12),
+            _ => return None,
+        };
+        let field = (addr - base) >> shift;
+        Some(Self {
+            register: first + (field / 8) as usize,
+            byte: (field % 8) as u8,
+            start: base + (field << shift),
+            end: base + ((field + 1) << shift),
+        })
+    }
+}
+
 /// How many physical address bits the MTRRs of this machine decode: 32 to 52.
 ///
 /// CPUID 0x80000008 EAX[7:0] minus what memory encryption takes; [`crate::platform`] works it
@@ -107,12 +141,49 @@ impl fmt::Display for PhysBits {
     }
 }
 
+/// [`VariableMtrr::next_change`] for a mask and a base already cut to each other and to the width.
+pub(crate) const fn next_change(mask: u64, base: u64, addr: u64, bits: PhysBits) -> u64 {
+    let end = bits.end();
+    if addr >= end || mask == 0 {
+        return end;
+    }
+    let wrong = (addr ^ base) & mask;
+    let next = if wrong == 0 {
+        // The next address that differs in a bit of the mask differs in its lowest one.
+        let step = 1 << mask.trailing_zeros();
+        (addr & !(step - 1)) + step
+    } else {
+        // All bits from the highest wrong one down.
+        let low = u64::MAX >> wrong.leading_zeros();
+        let highest = low ^ (low >> 1);
+        if base & highest != 0 {
+            // It is 0 and must be 1: the bits above it are right already.
+            (addr & !low) | (base & low)
+        } else {
+            // It is 1 and must be 0: carry into the next bit above it that the mask leaves free.
+            let carried = (addr | mask | low) + 1;
+            (carried & !mask & !low) | base
+        }
+    };
+    if next < end && next > addr { next } else { end }
+}
+
 impl VariableMtrr {
     /// Whether an address matches this range, V or not: `addr & mask == base & mask`.
     #[must_use]
     pub const fn matches(self, addr: u64, bits: PhysBits) -> bool {
         let mask = self.mask & bits.page_mask();
         addr & mask == self.base & mask
+    }
+
+    /// The first address above `addr` where this range, V or not, starts or stops matching; the
+    /// end of the address space when there is none.
+    ///
+    /// Computed from the bits, not searched, for masks with holes too.
+    #[must_use]
+    pub const fn next_change(self, addr: u64, bits: PhysBits) -> u64 {
+        let mask = self.mask & bits.page_mask();
+        next_change(mask, self.base & mask, addr, bits)
     }
 
     /// The aligned block this range covers, as (first byte, bytes), when its mask is contiguous.

@@ -90,3 +90,4 @@ pub use machine::Machine;
 pub use place::firmware_map;
 pub use run::Stop;
 pub(crate) use touch::shared_touch;
+pub use work::Ipis;
