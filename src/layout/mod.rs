@@ -47,7 +47,7 @@
 //! MTRRs", "Combined Effect of MTRRs".
 
 mod count;
-//EDIT mod edit;
+mod edit;
 mod error;
 mod knapsack;
 mod plan;
@@ -58,7 +58,7 @@ mod trie;
 mod verify;
 mod wanted;
 
-//EDIT pub use edit::{Edit, Edited};
+pub use edit::Edit;
 pub use error::{Flaw, LayoutError};
 pub use knapsack::{Scratch, scratch_len};
 pub use plan::{Fewest, Loss, Losses, Lost, Outcome, Plan};

@@ -48,6 +48,19 @@ impl Plan {
         }
     }
 
+    /// The variable ranges in use on a machine; `None` when its default type is reserved.
+    pub(super) fn of(snapshot: &Snapshot) -> Option<Self> {
+        let mut plan = Self::empty(snapshot.phys_bits);
+        plan.default = snapshot.def_type.memtype().ok()?;
+        let used = snapshot.variable_ranges().iter().filter(|r| r.valid());
+        for (place, range) in plan.registers.iter_mut().zip(used) {
+            *place = *range;
+            plan.len += 1;
+        }
+        plan.sort();
+        Some(plan)
+    }
+
     pub(super) const fn clear(&mut self, default: MemType) {
         self.default = default;
         self.len = 0;
@@ -146,7 +159,7 @@ impl fmt::Display for Plan {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[allow(clippy::large_enum_variant)] // there is no heap to move a plan to
 pub enum Outcome {
-    /// Every byte gets the type it is wanted to have, with the fewest registers.
+    /// Every byte gets the type it is wanted to have.
     Exact(Plan),
     /// The registers do not reach; this loses least. [`Wanted::losses`] lists what.
     Relaxed {
@@ -243,7 +256,7 @@ pub struct Losses<'a> {
 }
 
 impl<'a> Losses<'a> {
-    pub(super) fn new(wanted: &'a Wanted<'a>, plan: &Plan) -> Self {
+    pub(super) fn new(wanted: &Wanted<'a>, plan: &Plan) -> Self {
         Self {
             pieces: Pieces::new(wanted, plan),
             open: None,

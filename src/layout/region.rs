@@ -214,7 +214,7 @@ impl<const N: usize> RegionMap<N> {
     }
 
     /// Adds a region above all others, joined to the last where they want the same.
-    fn push(&mut self, region: Region) -> Result<(), LayoutError> {
+    pub(super) fn push(&mut self, region: Region) -> Result<(), LayoutError> {
         if let Some(last) = self
             .len
             .checked_sub(1)

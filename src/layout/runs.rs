@@ -11,7 +11,7 @@ const FOUR_GIB: u64 = 1 << 32;
 /// A cursor over the wanted map; cheap when asked in ascending or descending order.
 #[derive(Debug)]
 pub(super) struct Runs<'a> {
-    wanted: &'a Wanted<'a>,
+    wanted: Wanted<'a>,
     /// Which bits of a class count.
     mask: u8,
     /// The first region that ends above the address asked for last.
@@ -21,9 +21,9 @@ pub(super) struct Runs<'a> {
 }
 
 impl<'a> Runs<'a> {
-    pub(super) const fn new(wanted: &'a Wanted<'a>, mask: u8) -> Self {
+    pub(super) const fn new(wanted: &Wanted<'a>, mask: u8) -> Self {
         Self {
-            wanted,
+            wanted: *wanted,
             mask,
             next: 0,
             last: (0, 0, Class::DONT_CARE),

@@ -59,7 +59,7 @@ pub(super) struct Pieces<'a> {
 }
 
 impl<'a> Pieces<'a> {
-    pub(super) fn new(wanted: &'a Wanted<'a>, plan: &Plan) -> Self {
+    pub(super) fn new(wanted: &Wanted<'a>, plan: &Plan) -> Self {
         Self {
             runs: Runs::new(wanted, Class::WEIGHED),
             map: MtrrMap::new(&machine(wanted, plan)),

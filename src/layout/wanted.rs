@@ -218,7 +218,7 @@ impl<'a> Wanted<'a> {
 
     /// What a plan for this map gives up: the runs of bytes with another type than wanted.
     #[must_use]
-    pub fn losses(&self, plan: &Plan) -> Losses<'_> {
+    pub fn losses(&self, plan: &Plan) -> Losses<'a> {
         Losses::new(self, plan)
     }
 

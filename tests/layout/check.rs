@@ -30,7 +30,13 @@ pub fn may_become(kind: Kind, want: MemType, got: MemType) -> bool {
         WriteThrough as WT,
     };
     let swaps = [
-        (WB, WT), (WB, WP), (WT, WB), (WT, WP), (WP, WB), (WP, WT), (WC, WB),
+        (WB, WT),
+        (WB, WP),
+        (WT, WB),
+        (WT, WP),
+        (WP, WB),
+        (WP, WT),
+        (WC, WB),
     ];
     want == got || got == UC || (kind == Kind::Ram && swaps.contains(&(want, got)))
 }
@@ -54,7 +60,10 @@ pub fn losses_by_page(problem: &Problem, plan: &Plan) -> Lost {
         let Some((want, kind, priority)) = problem.at(pair[0]) else {
             continue;
         };
-        assert!(!fixed && may_become(kind, want, got), "{want} {got}\n{plan}");
+        assert!(
+            !fixed && may_become(kind, want, got),
+            "{want} {got}\n{plan}"
+        );
         if want != got {
             *match priority {
                 Priority::Low => &mut lost.low,
@@ -71,7 +80,11 @@ pub fn check(problem: &Problem, outcome: &Outcome, available: usize) {
     match outcome {
         Outcome::Exact(plan) => {
             assert!(plan.registers().len() <= available);
-            assert_eq!(losses_by_page(problem, plan), Lost::default(), "{problem:?}");
+            assert_eq!(
+                losses_by_page(problem, plan),
+                Lost::default(),
+                "{problem:?}"
+            );
         }
         Outcome::Relaxed { plan, lost } => {
             assert!(plan.registers().len() <= available);
@@ -106,7 +119,12 @@ pub fn any_region(rng: &mut Rng, width: u8) -> Region {
     let place = match rng.below(4) {
         0 => rng.below(end),
         1 => rng.below(end.min(1 << 34)),
-        2 => (1u64 << 32).wrapping_sub(1 << 28).wrapping_add(rng.below(1 << 29)) % end,
+        2 => {
+            (1u64 << 32)
+                .wrapping_sub(1 << 28)
+                .wrapping_add(rng.below(1 << 29))
+                % end
+        }
         _ => rng.below(0x20_0000),
     };
     let step = 1u64 << [12, 12, 16, 20, 24, 28, 30][rng.below(7) as usize];

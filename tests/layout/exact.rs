@@ -10,7 +10,10 @@ use crate::oracle::Rng;
 fn agrees(problem: &Problem, default: MemType) {
     let want = Naive::fewest(problem, default);
     let wanted = problem.wanted(40).default_type(DefaultType::Given(default));
-    let count = wanted.fewest().expect("the map is sound").with_default(default);
+    let count = wanted
+        .fewest()
+        .expect("the map is sound")
+        .with_default(default);
     assert_eq!(count as u64, want, "default {default}: {problem:x?}");
     let outcome = wanted.plan().expect("the map is sound");
     match &outcome {
@@ -67,10 +70,18 @@ fn maps_past_the_remembered_choices() {
         let mut regions = Vec::new();
         let mut start = 0x1000_0000 + (rng.below(1 << 10) << 12);
         for place in 0..200 + rng.below(200) {
-            let memtype = if place % 8 < 7 { MemType::WriteBack } else { MemType::Uncachable };
+            let memtype = if place % 8 < 7 {
+                MemType::WriteBack
+            } else {
+                MemType::Uncachable
+            };
             let _ = memtype;
             let end = start + 0x1000;
-            regions.push(mtrr_pat::layout::Region::ram(start, end, MemType::WriteBack));
+            regions.push(mtrr_pat::layout::Region::ram(
+                start,
+                end,
+                MemType::WriteBack,
+            ));
             start = end + (1 + rng.below(1 << (width - 30).min(6))) * 0x3000;
         }
         problem.regions = regions;

@@ -51,7 +51,11 @@ impl Problem {
         if self.fixed == FixedRanges::On && addr < 0x10_0000 {
             return None;
         }
-        match self.regions.iter().find(|r| (r.start..r.end).contains(&addr)) {
+        match self
+            .regions
+            .iter()
+            .find(|r| (r.start..r.end).contains(&addr))
+        {
             None if self.unlisted == Unlisted::DontCare => None,
             None => Some((MemType::Uncachable, Kind::Mmio, Priority::Normal)),
             Some(region) => match region.want {
