@@ -5,6 +5,8 @@ mod oracle;
 
 #[path = "layout/brute.rs"]
 mod brute;
+#[path = "layout/cases.rs"]
+mod cases;
 #[path = "layout/check.rs"]
 mod check;
 #[path = "layout/exact.rs"]

@@ -1,10 +1,12 @@
 //! The question: a wanted map and the machine it is for.
 
-use super::count::{self, Rule};
+use super::costs::Rule;
+use super::count;
 use super::error::LayoutError;
-use super::knapsack::{self, Scratch};
+use super::knapsack;
 use super::plan::{Fewest, Losses, Lost, Outcome, Plan};
 use super::region::{self, Region, Want};
+use super::scratch::{Scratch, check_scratch};
 use super::verify;
 use crate::memtype::MemType;
 use crate::ranges::PhysBits;
@@ -203,7 +205,7 @@ impl<'a> Wanted<'a> {
         self.check()?;
         let mut plan = Plan::empty(self.bits);
         let have = self.available();
-        knapsack::check_scratch(have, self.bits, scratch)?;
+        check_scratch(have, self.bits, scratch)?;
         if count::plan(self, &mut plan).is_ok() {
             verify::strict(self, &plan)?;
             return Ok(Outcome::Exact(plan));
