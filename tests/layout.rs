@@ -9,9 +9,13 @@ mod brute;
 mod cases;
 #[path = "layout/check.rs"]
 mod check;
+#[path = "layout/edits.rs"]
+mod edits;
 #[path = "layout/exact.rs"]
 mod exact;
 #[path = "layout/naive.rs"]
 mod naive;
+#[path = "layout/random.rs"]
+mod random;
 #[path = "layout/small.rs"]
 mod small;

@@ -18,6 +18,8 @@ use crate::snapshot::Snapshot;
 /// Regions an edited map may have. 40 ranges with contiguous masks make at most 83.
 const REGIONS: usize = 128;
 
+const FULL: LayoutError = LayoutError::MapFull { capacity: REGIONS };
+
 /// A change to the MTRRs of a running machine, in the making.
 ///
 /// Starts from the map a snapshot describes: every address is wanted as it is, memory of type WB
@@ -74,8 +76,13 @@ impl Edit {
         }
         let mut map = RegionMap::new(snapshot.phys_bits);
         let lookup = MtrrMap::new(snapshot);
-        for run in lookup.runs_in(variable_start(snapshot)..lookup.end()) {
+        let mut end = variable_start(snapshot);
+        for run in lookup.runs_in(end..lookup.end()).take(REGIONS) {
             map.push(as_it_is(run.start, run.end, run.memtype.forced()))?;
+            end = run.end;
+        }
+        if end < lookup.end() {
+            return Err(FULL);
         }
         Ok(Self {
             base: *snapshot,
@@ -171,10 +178,15 @@ impl Edit {
         let lookup = MtrrMap::new(&after);
         for register in before.variable_ranges().iter().filter(|r| is_meant(r)) {
             let (start, size) = register.block(bits).ok_or(LayoutError::NoSuchRange)?;
-            for run in lookup.runs_in(start.max(variable_start(&before))..start + size) {
+            let mut next = start.max(variable_start(&before));
+            for run in lookup.runs_in(next..start + size).take(REGIONS) {
                 let defined = run.memtype.defined();
                 let memtype = defined.ok_or(LayoutError::Undefined { addr: run.start })?;
                 map.paint(as_it_is(run.start, run.end, memtype))?;
+                next = run.end;
+            }
+            if next < start + size {
+                return Err(FULL);
             }
         }
         self.map = map;

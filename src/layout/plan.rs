@@ -48,12 +48,14 @@ impl Plan {
         }
     }
 
-    /// The variable ranges in use on a machine; `None` when its default type is reserved.
+    /// The variable ranges in use on a machine; `None` when its default type is reserved, or a
+    /// mask has holes: such a map may fall into too many pieces to check.
     pub(super) fn of(snapshot: &Snapshot) -> Option<Self> {
         let mut plan = Self::empty(snapshot.phys_bits);
         plan.default = snapshot.def_type.memtype().ok()?;
         let used = snapshot.variable_ranges().iter().filter(|r| r.valid());
         for (place, range) in plan.registers.iter_mut().zip(used) {
+            range.block(plan.bits)?;
             *place = *range;
             plan.len += 1;
         }
