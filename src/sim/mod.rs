@@ -30,3 +30,4 @@ pub use firmware::{CR0_KERNEL, CR0_RESET, Rewrite, S3, Scribble};
 pub use log::{Counters, Event, Op};
 pub use machine::{Machine, Stop};
 pub(crate) use sched::shared_touch;
+pub use work::Ipis;

@@ -1,15 +1,18 @@
 //! What a kernel does on a simulated CPU besides privileged instructions.
 
+use std::sync::Arc;
+
 use super::check::Rule;
 use super::config::Schedule;
 use super::cpu::SimCpu;
 use super::fault::{At, What};
 use super::firmware::S3;
 use super::log::Op;
+use super::sched::Shared;
 use super::state::{Life, State, Status};
 use crate::memtype::PatType;
 
-impl SimCpu<'_> {
+impl<'run> SimCpu<'run> {
     /// Executes this many instructions of kernel code.
     pub fn work(&mut self, instructions: u64) {
         let mut left = instructions;
@@ -56,24 +59,17 @@ impl SimCpu<'_> {
     /// # Panics
     /// When there is no such CPU.
     pub fn send_ipi(&mut self, to: usize) {
-        let number = self.number;
         self.take_interrupts();
-        let mut state = self.shared.enter(number);
-        assert!(to < state.cpus.len(), "no CPU {to}");
-        state.check_sibling(number, "IPI");
-        state.record(number, Op::Ipi(to));
-        state.charge(number, 0);
-        state.cpus[to].pending = true;
-        let at = state.cpus[number].time + state.config.costs.ipi;
-        let target = &state.cpus[to];
-        let sleeps = matches!(target.status, Status::Waiting | Status::Halted);
-        if sleeps && target.regs.interrupts {
-            let at = target.queued.map_or(at, |deadline| deadline.min(at));
-            if matches!(state.config.schedule, Schedule::Baton { .. }) {
-                state.make_ready(to, at);
-            }
+        self.ipis().send(to);
+    }
+
+    /// This CPU's interrupt controller, for code that has lent the CPU itself away: a kick callback.
+    #[must_use]
+    pub const fn ipis(&self) -> Ipis<'run> {
+        Ipis {
+            shared: self.shared,
+            number: self.number,
         }
-        self.shared.changed.notify_all();
     }
 
     /// Sends INIT and SIPI to a CPU, which then runs the AP closure from its beginning. A CPU that
@@ -275,5 +271,44 @@ impl State {
         }
         self.llc_busy[llc] = end;
         self.spend(cpu, end - now);
+    }
+}
+
+/// Sends interrupts from one CPU.
+#[derive(Clone, Copy)]
+pub struct Ipis<'run> {
+    shared: &'run Arc<Shared>,
+    number: usize,
+}
+
+impl core::fmt::Debug for Ipis<'_> {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        write!(f, "Ipis({})", self.number)
+    }
+}
+
+impl Ipis<'_> {
+    /// Sends an interrupt to a CPU. It is taken there when interrupts are enabled.
+    ///
+    /// # Panics
+    /// When there is no such CPU.
+    pub fn send(self, to: usize) {
+        let number = self.number;
+        let mut state = self.shared.enter(number);
+        assert!(to < state.cpus.len(), "no CPU {to}");
+        state.check_sibling(number, "IPI");
+        state.record(number, Op::Ipi(to));
+        state.charge(number, 0);
+        state.cpus[to].pending = true;
+        let at = state.cpus[number].time + state.config.costs.ipi;
+        let target = &state.cpus[to];
+        let sleeps = matches!(target.status, Status::Waiting | Status::Halted);
+        if sleeps && target.regs.interrupts {
+            let at = target.queued.map_or(at, |deadline| deadline.min(at));
+            if matches!(state.config.schedule, Schedule::Baton { .. }) {
+                state.make_ready(to, at);
+            }
+        }
+        self.shared.changed.notify_all();
     }
 }
