@@ -120,23 +120,31 @@ pub(super) fn removable(
 }
 
 /// Which of the candidates may go at once: one after the other, smallest and latest first, each
-/// only if it still changes nothing.
+/// only if it still changes nothing; again and again, for one that had to stay may be free to go
+/// once another has gone.
 fn removable_together(on: &Snapshot, candidates: u64, budget: &mut Budget) -> u64 {
     let mut left = *on;
-    let (mut waiting, mut together) = (candidates, 0u64);
-    loop {
-        let smallest = in_use(&left)
-            .filter(|(pair, _)| waiting & (1 << pair) != 0)
-            .min_by_key(|(pair, range)| (Cube::of(*range, on.phys_bits).bytes(), !pair));
-        let Some((pair, _)) = smallest else {
-            return together;
-        };
-        waiting &= !(1 << pair);
-        if !matches!(without(&left, pair, budget), Without::Changes) {
-            together |= 1 << pair;
-            left = leaving_out(&left, pair);
+    let (mut together, mut before) = (0u64, !0);
+    while together != before {
+        before = together;
+        let mut waiting = candidates & !together;
+        while let Some(pair) = smallest(&left, waiting) {
+            waiting &= !(1 << pair);
+            if !matches!(without(&left, pair, budget), Without::Changes) {
+                together |= 1 << pair;
+                left = leaving_out(&left, pair);
+            }
         }
     }
+    together
+}
+
+/// The range of least reach among those of which the bit is set, the latest if there are several.
+fn smallest(snapshot: &Snapshot, among: u64) -> Option<u8> {
+    in_use(snapshot)
+        .filter(|(pair, _)| among & (1 << pair) != 0)
+        .min_by_key(|(pair, range)| (Cube::of(*range, snapshot.phys_bits).bytes(), !pair))
+        .map(|(pair, _)| pair)
 }
 
 /// The same registers without one pair.

@@ -1,0 +1,1 @@
+//! Each fault planted in a sound machine.

@@ -1,0 +1,1 @@
+//! Sound machines to plant faults in.
