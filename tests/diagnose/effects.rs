@@ -182,7 +182,7 @@ fn check_ram(snapshot: &Snapshot, ram: &[Range<u64>]) {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(6000))]
+    #![proptest_config(ProptestConfig { cases: 6000, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
     fn a_range_is_reported_exactly_when_removing_it_changes_nothing(
