@@ -31,7 +31,7 @@ use cells::Budget;
 pub enum Machine {
     /// The registers decide.
     BareMetal,
-    /// CPUID.1:ECX[31] is set: the hypervisor decides, and may show MTRRs that do nothing.
+    /// CPUID.1:ECX bit 31 is set: the hypervisor decides, and may show MTRRs that do nothing.
     Hypervisor,
 }
 

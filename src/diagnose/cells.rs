@@ -243,7 +243,8 @@ mod tests {
             }
             assert_eq!(next, end);
         }
-        assert_eq!(blocks(9..5).count(), 0);
+        let (start, end) = (9, 5);
+        assert_eq!(blocks(start..end).count(), 0);
     }
 
     /// In a space of 16 pages every mask and base: the cells cover each address once, and one
@@ -265,7 +266,7 @@ mod tests {
         let mut spent = 0;
         for seed in 0..4096u64 {
             let range = |shift: u64, memtype: MemType| VariableMtrr {
-                base: pages((seed * 7 >> shift) & 0xf) | u64::from(memtype.raw()),
+                base: pages(((seed * 7) >> shift) & 0xf) | u64::from(memtype.raw()),
                 mask: high | pages((seed >> shift) & 0xf) | VariableMtrr::V,
             };
             let ranges = [range(0, types[0]), range(4, types[1]), range(8, types[2])];

@@ -31,7 +31,7 @@ fn small_range() -> impl Strategy<Value = VariableMtrr> {
     (mask, 0..16u64, memtype, proptest::bool::weighted(0.9)).prop_map(
         |(mask, base, memtype, valid)| VariableMtrr {
             base: page(base) | u64::from(memtype.raw()),
-            mask: 0xffff_0000 | mask * PAGE | if valid { VariableMtrr::V } else { 0 },
+            mask: 0xffff_0000 | (mask * PAGE) | if valid { VariableMtrr::V } else { 0 },
         },
     )
 }
@@ -218,7 +218,7 @@ fn every_pair_of_blocks() {
     let mut blocks = Vec::new();
     for zeros in 0..5u64 {
         for base in (0..16).step_by(1 << zeros) {
-            blocks.push((page(base), 0xffff_0000 | ((0xf << zeros) & 0xf) * PAGE));
+            blocks.push((page(base), 0xffff_0000 | (((0xf << zeros) & 0xf) * PAGE)));
         }
     }
     let types = [

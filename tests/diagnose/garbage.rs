@@ -91,6 +91,7 @@ fn one_bit_masks() {
 #[test]
 fn contiguous_masks_are_always_decided() {
     let mut rng = Rng(7);
+    let space = (1 << 52) - 1;
     for _ in 0..300 {
         let mut cpu = Snapshot::empty(PhysBits::MAX);
         cpu.cap = Some(MtrrCap::from_raw(MAX_VARIABLE as u64 | 0x500));
@@ -100,11 +101,11 @@ fn contiguous_masks_are_always_decided() {
         for range in &mut cpu.variable {
             let size = 12 + rng.below(41);
             *range = VariableMtrr {
-                base: rng.next() & (1 << 52) - 1 & !0xfff | [0, 1, 4, 5, 6][rng.below(5) as usize],
-                mask: ((1 << 52) - 1) & !((1u64 << size) - 1) | VariableMtrr::V,
+                base: (rng.next() & space & !0xfff) | [0, 1, 4, 5, 6][rng.below(5) as usize],
+                mask: space & !((1u64 << size) - 1) | VariableMtrr::V,
             };
         }
-        let ram = [0..0x9fc00, 0x10_0000..rng.next() & (1 << 52) - 1];
+        let ram = [0..0x9fc00, 0x10_0000..rng.next() & space];
         let found = findings(&[cpu], &Context::bare_metal().with_ram(&ram));
         assert!(found.iter().all(|one| one.kind != Kind::Undecided));
     }

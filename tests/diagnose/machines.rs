@@ -45,6 +45,9 @@ impl Machine {
     }
 }
 
+/// What BIOS leaves free below the video memory.
+const LOW_MEMORY: Range<u64> = 0..0xa_0000;
+
 /// Ten pairs, one to four of them in use: RAM from 0, and apart from each other above 8 GiB.
 pub fn sound() -> impl Strategy<Value = Machine> {
     let sizes = proptest::collection::vec(28..32u32, 1..5);
@@ -58,7 +61,7 @@ pub fn sound() -> impl Strategy<Value = Machine> {
         cpu.pat = Some(Pat::LINUX);
         let mut machine = Machine {
             cpu,
-            ram: vec![0..0xa_0000],
+            ram: vec![LOW_MEMORY],
             used: 0,
         };
         for (n, size) in sizes.into_iter().enumerate() {
