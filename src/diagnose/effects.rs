@@ -38,7 +38,7 @@ pub(super) fn overlaps(snapshot: &Snapshot, budget: &mut Budget, report: &mut im
                 continue;
             };
             let leave_out = (1 << first) | (1 << second);
-            if let Some(extent) = undefined_in(&on, &map, both, leave_out, budget) {
+            if let Some(extent) = undefined_in(&on, &map, both, (leave_out, set), budget) {
                 let kind = Kind::UndefinedOverlap {
                     pairs: [first, second],
                 };
@@ -48,12 +48,12 @@ pub(super) fn overlaps(snapshot: &Snapshot, budget: &mut Budget, report: &mut im
     }
 }
 
-/// The part of a cube where the type is undefined.
+/// The part of a cube where the type is undefined, if two ranges left out cover all of it.
 fn undefined_in(
     snapshot: &Snapshot,
     map: &MtrrMap,
     cube: Cube,
-    leave_out: u64,
+    (leave_out, types): (u64, TypeSet),
     budget: &mut Budget,
 ) -> Option<Extent> {
     let mut found: Option<Extent> = None;
@@ -62,7 +62,7 @@ fn undefined_in(
             continue;
         };
         let ranges = snapshot.variable_ranges();
-        for cell in Cells::new(ranges, leave_out, snapshot.phys_bits, part, budget) {
+        for cell in Cells::new(ranges, leave_out, types, snapshot.phys_bits, part, budget) {
             if map.at(cell.value).memtype == MIX {
                 let here = Extent::of(cell);
                 found = Some(found.map_or(here, |sum| sum.and(here)));
@@ -170,7 +170,14 @@ fn without(on: &Snapshot, pair: u8, budget: &mut Budget) -> Without {
             continue;
         };
         let ranges = on.variable_ranges();
-        for cell in Cells::new(ranges, 1 << pair, on.phys_bits, part, budget) {
+        for cell in Cells::new(
+            ranges,
+            1 << pair,
+            TypeSet::EMPTY,
+            on.phys_bits,
+            part,
+            budget,
+        ) {
             let memtype = with.at(cell.value).memtype;
             if memtype != less.at(cell.value).memtype {
                 return Without::Changes;
