@@ -109,7 +109,7 @@ impl<const CPUS: usize> CacheSync<CPUS> {
         me: usize,
         policy: Policy,
     ) -> Result<Outcome, Error> {
-        self.slot(me)?;
+        let boot = self.slot(me)?;
         if self.decided.is_completed() {
             return Err(Error::AlreadyInitialised);
         }
@@ -134,10 +134,12 @@ impl<const CPUS: usize> CacheSync<CPUS> {
             .target
             .replace(cpu, &want.to_words(), self.target.online());
         self.boot.phase.store(RUNNING, Ordering::Release);
-        self.slot(me)?.set_state(cpu, CpuState::Running);
-        self.target.only_boot_online();
+        boot.set_state(cpu, CpuState::Running);
         let outcome = self.bring_in_line(&decided, cpu, me, &mut nobody_else());
+        self.target.only_boot_online();
+        boot.record.counted.store(1, Ordering::Relaxed);
         self.flush(cpu);
+        log::info!("memory types: {platform}");
         Ok(outcome)
     }
 
@@ -166,7 +168,7 @@ impl<const CPUS: usize> CacheSync<CPUS> {
         Ok((epoch, Snapshot::from_words(&words, phys_bits)))
     }
 
-    /// CPUs online, as this crate counts them.
+    /// CPUs that came online and were brought in line with the target, the boot CPU too.
     #[must_use]
     pub fn online(&self) -> u32 {
         self.target.online().count()
@@ -238,10 +240,10 @@ impl<const CPUS: usize> CacheSync<CPUS> {
 
     fn stopped(&self, cpu: &mut impl CpuOps, number: usize, state: CpuState) -> Result<(), Error> {
         let slot = self.slot(number)?;
-        let ran = slot.state() == CpuState::Running;
+        let counted = slot.record.counted.load(Ordering::Relaxed) != 0;
         slot.reset(cpu);
         slot.set_state(cpu, state);
-        if ran {
+        if counted {
             self.target.part();
         }
         Ok(())
@@ -283,9 +285,7 @@ impl<const CPUS: usize> CacheSync<CPUS> {
                 }
             }
         }
-        if slot.state() != CpuState::Running {
-            self.come_online(cpu, number)?;
-        }
+        slot.set_state(cpu, CpuState::Running);
         // A rendezvous that was called meanwhile waits for this CPU.
         self.attend_now(decided, cpu, number);
         Outcome::load(&slot.record).ok_or(Error::NotInitialised)
@@ -364,8 +364,10 @@ impl<const CPUS: usize> CacheSync<CPUS> {
             slot.reset(cpu);
         }
         boot.set_state(cpu, CpuState::Running);
-        self.target.only_boot_online();
         let outcome = self.bring_in_line(decided, cpu, me, &mut nobody_else());
+        // A locked instruction: not before this CPU's MTRRs are on again.
+        self.target.only_boot_online();
+        boot.record.counted.store(1, Ordering::Relaxed);
         if outcome.error.is_none() {
             self.boot.phase.store(RUNNING, Ordering::Release);
         }
@@ -401,14 +403,6 @@ impl<const CPUS: usize> CacheSync<CPUS> {
             bounds: &decided.policy.bounds,
             one_by_one: self.unplaced() != 0,
         }
-    }
-
-    /// Counts a CPU online whose registers a rendezvous will look at.
-    fn come_online(&self, cpu: &mut impl CpuOps, number: usize) -> Result<(), Error> {
-        // The epoch does not matter: this CPU is pending, or has just done a rendezvous' step.
-        while self.target.join(self.target.online().epoch()).is_err() {}
-        self.slot(number)?.set_state(cpu, CpuState::Running);
-        Ok(())
     }
 
     /// Everything an AP reads before it is in line goes to memory: it may not read caches.

@@ -75,6 +75,8 @@ pub(crate) struct Record {
     pub(crate) windows_seen: Word,
     /// Whether the next meeting has to bring this CPU in line. This CPU.
     pub(crate) pending: Word,
+    /// Whether this CPU is in the count of the word [`super::target::Target`] holds. This CPU.
+    pub(crate) counted: Word,
     /// Whether MTRRCAP was compared since reset. This CPU (cleared by the boot CPU at start).
     pub(crate) compared: Word,
     /// Bumped with `Release` after the words below are written: pairs with the report's `Acquire`.
@@ -138,6 +140,7 @@ impl Slot {
                 record: Record {
                     windows_seen: Word::new(0),
                     pending: Word::new(0),
+                    counted: Word::new(0),
                     compared: Word::new(0),
                     serial: Word::new(0),
                     what: WideWord::new(0),
@@ -173,6 +176,7 @@ impl Slot {
         handshake.ack.store(0, Ordering::Relaxed);
         self.record.pending.store(0, Ordering::Relaxed);
         self.record.compared.store(0, Ordering::Relaxed);
+        self.record.counted.store(0, Ordering::Relaxed);
         cpu.clflush(self.record.pending.address());
         self.set_state(cpu, CpuState::Absent);
     }

@@ -1,15 +1,18 @@
 //! What a kernel does on a simulated CPU besides privileged instructions.
 
+use std::sync::Arc;
+
 use super::check::Rule;
 use super::config::Schedule;
 use super::cpu::SimCpu;
 use super::fault::{At, What};
 use super::firmware::S3;
 use super::log::Op;
+use super::sched::Shared;
 use super::state::{Life, State, Status};
 use crate::memtype::PatType;
 
-impl SimCpu<'_> {
+impl<'run> SimCpu<'run> {
     /// Executes this many instructions of kernel code.
     pub fn work(&mut self, instructions: u64) {
         let mut left = instructions;
@@ -40,6 +43,16 @@ impl SimCpu<'_> {
         state.access(self.number, op, address);
     }
 
+    /// Idles until this moment of virtual time (picoseconds), interrupts taken at its end. Free-
+    /// running CPUs return at once.
+    pub fn wait_until(&mut self, time: u64) {
+        let mut state = self.shared.enter(self.number);
+        let now = state.cpus[self.number].time;
+        state.spend_exactly(self.number, time.saturating_sub(now));
+        drop(state);
+        self.take_interrupts();
+    }
+
     /// HLT until an interrupt was taken: `true`. `false` when the boot CPU's code has returned, so
     /// that no interrupt will come. With interrupts masked it sleeps until then.
     pub fn halt_until_ipi(&mut self) -> bool {
@@ -56,24 +69,17 @@ impl SimCpu<'_> {
     /// # Panics
     /// When there is no such CPU.
     pub fn send_ipi(&mut self, to: usize) {
-        let number = self.number;
         self.take_interrupts();
-        let mut state = self.shared.enter(number);
-        assert!(to < state.cpus.len(), "no CPU {to}");
-        state.check_sibling(number, "IPI");
-        state.record(number, Op::Ipi(to));
-        state.charge(number, 0);
-        state.cpus[to].pending = true;
-        let at = state.cpus[number].time + state.config.costs.ipi;
-        let target = &state.cpus[to];
-        let sleeps = matches!(target.status, Status::Waiting | Status::Halted);
-        if sleeps && target.regs.interrupts {
-            let at = target.queued.map_or(at, |deadline| deadline.min(at));
-            if matches!(state.config.schedule, Schedule::Baton { .. }) {
-                state.make_ready(to, at);
-            }
+        self.ipis().send(to);
+    }
+
+    /// This CPU's interrupt controller, for code that has lent the CPU itself away: a kick callback.
+    #[must_use]
+    pub const fn ipis(&self) -> Ipis<'run> {
+        Ipis {
+            shared: self.shared,
+            number: self.number,
         }
-        self.shared.changed.notify_all();
     }
 
     /// Sends INIT and SIPI to a CPU, which then runs the AP closure from its beginning. A CPU that
@@ -89,7 +95,8 @@ impl SimCpu<'_> {
         state.check_sibling(number, "SIPI");
         state.record(number, Op::Sipi(to));
         state.charge(number, 0);
-        let mut state = self.shared.kill_and_wait(state, &[to]);
+        let now = state.cpus[number].time;
+        let mut state = self.shared.kill_and_wait(state, &[to], now);
         let Some(late) = state.start_delay(to) else {
             return;
         };
@@ -120,7 +127,8 @@ impl SimCpu<'_> {
                 state.violate(n, Rule::SuspendedWhileRunning, text);
             }
         }
-        let mut state = self.shared.kill_and_wait(state, &others);
+        let now = state.cpus[0].time;
+        let mut state = self.shared.kill_and_wait(state, &others, now);
         state.record(0, Op::S3);
         let cost = state.config.costs.s3;
         state.spend_exactly(0, cost);
@@ -238,42 +246,43 @@ impl State {
         self.spend(cpu, cost);
         self.cpus[cpu].working = true;
     }
+}
 
-    /// Leaves dirty lines in the core's caches; what does not fit goes to the last-level cache.
-    fn dirty(&mut self, cpu: usize, lines: u64) {
-        let core = self.cpus[cpu].core;
-        let llc = core / self.config.cores_per_llc.max(1);
-        let room = self
-            .config
-            .costs
-            .core_lines
-            .saturating_sub(self.core_dirty[core]);
-        let here = lines.min(room);
-        self.core_dirty[core] += here;
-        let shared = self.llc_dirty[llc].saturating_add(lines - here);
-        self.llc_dirty[llc] = shared.min(self.config.costs.llc_lines);
+/// Sends interrupts from one CPU.
+#[derive(Clone, Copy)]
+pub struct Ipis<'run> {
+    shared: &'run Arc<Shared>,
+    number: usize,
+}
+
+impl core::fmt::Debug for Ipis<'_> {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        write!(f, "Ipis({})", self.number)
     }
+}
 
-    /// WBINVD: looks at every line, writes the dirty ones at the bandwidth all CPUs share.
-    pub(super) fn write_back(&mut self, cpu: usize) {
-        let costs = self.config.costs;
-        let core = self.cpus[cpu].core;
-        let llc = core / self.config.cores_per_llc.max(1);
-        let now = self.cpus[cpu].time;
-        let mut start = now;
-        if costs.wbinvd_serialised_per_llc {
-            start = start.max(self.llc_busy[llc]);
+impl Ipis<'_> {
+    /// Sends an interrupt to a CPU. It is taken there when interrupts are enabled.
+    ///
+    /// # Panics
+    /// When there is no such CPU.
+    pub fn send(self, to: usize) {
+        let number = self.number;
+        let mut state = self.shared.enter(number);
+        assert!(to < state.cpus.len(), "no CPU {to}");
+        state.check_sibling(number, "IPI");
+        state.record(number, Op::Ipi(to));
+        state.charge(number, 0);
+        state.cpus[to].pending = true;
+        let at = state.cpus[number].time + state.config.costs.ipi;
+        let target = &state.cpus[to];
+        let sleeps = matches!(target.status, Status::Waiting | Status::Halted);
+        if sleeps && target.regs.interrupts {
+            let at = target.queued.map_or(at, |deadline| deadline.min(at));
+            if matches!(state.config.schedule, Schedule::Baton { .. }) {
+                state.make_ready(to, at);
+            }
         }
-        let lines =
-            core::mem::take(&mut self.core_dirty[core]) + core::mem::take(&mut self.llc_dirty[llc]);
-        self.cpus[cpu].counters.lines_written_back += lines;
-        let looked = (costs.core_lines + costs.llc_lines) * costs.wbinvd_per_line;
-        let mut end = start + costs.wbinvd_base + looked;
-        if lines > 0 {
-            self.memory_busy = self.memory_busy.max(start) + lines * costs.write_back_line;
-            end = end.max(self.memory_busy);
-        }
-        self.llc_busy[llc] = end;
-        self.spend(cpu, end - now);
+        self.shared.changed.notify_all();
     }
 }

@@ -9,7 +9,6 @@ use crate::cpu::CpuOps;
 use crate::delta::Changes;
 use crate::error::{Error, Left};
 use crate::program::{Need, Plan, flush_tlb};
-use crate::rendezvous::CpuState;
 use crate::rendezvous::hold::{Core, Refused, enter, hold_point, leave};
 use crate::rendezvous::slot::{Deadline, Slot, publish};
 use crate::report::{Outcome, Path};
@@ -94,15 +93,13 @@ impl<const CPUS: usize> CacheSync<CPUS> {
             let want = Snapshot::from_words(&words, decided.platform.phys_bits);
             self.act(decided, cpu, number, consent, &want, outcome)?;
             slot.record.epoch.store(epoch, Ordering::Relaxed);
-            let Consent::Ask(_) = consent else {
-                return Ok(());
-            };
-            if slot.state() != CpuState::Starting {
+            let counted = slot.record.counted.load(Ordering::Relaxed) != 0;
+            if counted || matches!(consent, Consent::Alone) {
                 return Ok(());
             }
+            // A locked instruction: this CPU's MTRRs are in line by now.
             if self.target.join(epoch).is_ok() {
-                slot.record.pending.store(0, Ordering::Relaxed);
-                slot.set_state(cpu, CpuState::Running);
+                slot.record.counted.store(1, Ordering::Relaxed);
                 return Ok(());
             }
         }
