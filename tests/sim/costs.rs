@@ -3,7 +3,8 @@
 use super::{life, nothing};
 use mtrr_pat::atomic::{Ordering, Word};
 use mtrr_pat::cpu::CpuOps;
-use mtrr_pat::sim::{Activity, Config, Machine, S3, Scribble, SimCpu};
+use mtrr_pat::pat::Pat;
+use mtrr_pat::sim::{Activity, Config, Machine, Mapping, S3, Scribble, SimCpu};
 
 #[test]
 fn off_is_uncached_and_slow() {
@@ -125,4 +126,48 @@ fn false_sharing_costs_time() {
     };
     assert!(time(true, 1) > 4 * time(true, 16));
     assert_eq!(time(false, 1), time(false, 16));
+}
+
+/// How long a CPU sweeps a buffer, alone or while another one streams stores to a device.
+fn sweep_time(buffer: u64, framebuffer_slot: Option<u8>) -> u64 {
+    const FRAMEBUFFER: u64 = 0xd000_0000;
+    let mut config = Config::new(2, 1);
+    config.log = false;
+    config.boot.pat = Some(Pat::LINUX);
+    config.aps.pat = Some(Pat::LINUX);
+    config.mappings.push(Mapping {
+        start: FRAMEBUFFER,
+        end: FRAMEBUFFER + 0x100_0000,
+        slot: framebuffer_slot.unwrap_or(0),
+        global: false,
+    });
+    let machine = Machine::new(config);
+    machine.run(
+        |boot| {
+            boot.send_init_sipi(1);
+            boot.wait_until(50_000_000);
+            let before = boot.machine().time(0);
+            boot.sweep(buffer);
+            boot.machine().time(0) - before
+        },
+        |ap| {
+            if framebuffer_slot.is_some() {
+                ap.stream_stores(FRAMEBUFFER, 0x1_0000);
+            }
+        },
+        nothing,
+    )
+}
+
+#[test]
+fn write_combining_neighbours_fill_the_shared_queue() {
+    let (small, large) = (16 << 10, 64 << 10);
+    let (wc, uc_minus) = (Some(1), Some(2));
+    let slowdown = |buffer, slot| sweep_time(buffer, slot) / (sweep_time(buffer, None) / 100);
+    let factor = slowdown(large, wc);
+    assert!(factor > 500, "{factor} %");
+    for (buffer, slot) in [(small, wc), (large, uc_minus), (small, uc_minus)] {
+        let factor = slowdown(buffer, slot);
+        assert!((99..110).contains(&factor), "{factor} %");
+    }
 }
