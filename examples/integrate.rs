@@ -1,9 +1,9 @@
 //! The calls a kernel makes, in the order of its life, run on the simulated machine.
 //!
 //! `cargo run --features sim --example integrate`
-use mtrr_pat::{cpu::CpuOps, error::Error, policy::Policy, sync::CacheSync, topology::Place};
 
 // README
+use mtrr_pat::{cpu::CpuOps, error::Error, policy::Policy, sync::CacheSync, topology::Place};
 static SYNC: CacheSync<64> = CacheSync::new();
 /// Boot CPU, before any AP runs. On hardware `cpu` is `unsafe { NativeCpu::claim() }`.
 fn boot(cpu: &mut impl CpuOps, command_line: &str) -> Result<(), Error> {
