@@ -95,7 +95,7 @@ impl FixedSlot {
 
 /// How many physical address bits the MTRRs of this machine decode: 32 to 52.
 ///
-/// CPUID 0x80000008 EAX[7:0] minus what memory encryption takes; [`crate::platform`] works it
+/// CPUID 0x80000008 `EAX[7:0]` minus what memory encryption takes; [`crate::platform`] works it
 /// out, and it is a parameter everywhere else.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct PhysBits(u8);
