@@ -177,10 +177,12 @@ impl MtrrMap {
             && other.ranges().all(|range| holds(self, range))
     }
 
+    #[inline]
     fn ranges(&self) -> impl Iterator<Item = &InUse> {
         self.ranges.iter().take(self.in_use)
     }
 
+    #[inline]
     fn fixed_at(&self, addr: u64) -> Option<(MtrrType, FixedSlot)> {
         let slot = FixedSlot::of(addr)?;
         let word = self.fixed.as_ref()?.get(slot.register)?;
@@ -204,12 +206,14 @@ impl MtrrMap {
     }
 
     /// The types of the variable ranges that match. Without a branch: which do is hard to predict.
+    #[inline]
     fn types_at(&self, addr: u64) -> TypeSet {
         self.ranges().fold(TypeSet::EMPTY, |types, range| {
             types.with(range.kind.only_if(addr & range.mask == range.base))
         })
     }
 
+    #[inline]
     const fn is_forced(&self, addr: u64) -> bool {
         addr >= FORCED_START && addr < self.forced_end
     }

@@ -106,11 +106,13 @@ impl TypeSet {
 
     /// Both sets together.
     #[must_use]
+    #[inline]
     pub const fn with(self, other: Self) -> Self {
         Self(self.0 | other.0)
     }
 
     /// This set, or the empty one, chosen without a branch.
+    #[inline]
     pub(crate) const fn only_if(self, keep: bool) -> Self {
         Self(self.0 & (keep as u8).wrapping_neg())
     }
@@ -135,6 +137,7 @@ impl TypeSet {
     /// Source: Intel SDM 3A, "MTRR Precedences"; AMD APM 2, "MTRRs and Page Cache Controls",
     /// "Overlapping MTRR Registers".
     #[must_use]
+    #[inline]
     pub fn resolve(self) -> Option<MtrrType> {
         // A table, because which types meet is hard to predict for a branch.
         static RESOLVED: [Option<MtrrType>; 256] = {

@@ -75,6 +75,7 @@ pub struct FixedSlot {
 impl FixedSlot {
     /// Finds the field for an address; `None` from 1 MiB up.
     #[must_use]
+    #[inline]
     pub const fn of(addr: u64) -> Option<Self> {
         // Registers before the group, its first address, and the size of one sub-range as a shift.
         let (first, base, shift) = match addr {

@@ -21,11 +21,11 @@ pub fn rows(table: &mut Table) {
         let runs: Vec<Run> = map.runs().collect();
         let addrs = addresses(map.end());
         let ours = || sum(&addrs, |addr| black_box(&map).memtype_at(addr));
-        table.row(&format!("256 addresses, {name}: evaluator"), ours, || {
+        table.row(&format!("4096 addresses, {name}: evaluator"), ours, || {
             sum(&addrs, |addr| obvious(black_box(&snapshot), addr))
         });
         table.row(
-            &format!("256 addresses, {name}: scan of {} runs", runs.len()),
+            &format!("4096 addresses, {name}: scan of {} runs", runs.len()),
             ours,
             || sum(&addrs, |addr| scanned(black_box(&runs), addr)),
         );
@@ -160,7 +160,7 @@ fn addresses(end: u64) -> Vec<u64> {
             .wrapping_add(0x1405_7b7e_f767_814f);
         state >> 12
     };
-    (0..256)
+    (0..4096)
         .map(|i| match i % 8 {
             0 => next() & 0xf_ffff,
             1..=4 => next() & 0xffff_ffff,
