@@ -1,6 +1,8 @@
 //! A kernel for the simulated machine, written against the public API as a kernel author would.
 #![allow(dead_code)] // each test file uses its part
 
+pub mod one_cpu;
+
 use mtrr_pat::atomic::{Ordering, Word};
 use mtrr_pat::cpu::CpuOps;
 use mtrr_pat::error::Error;
@@ -136,6 +138,12 @@ impl Kernel {
         let outcome = self.sync.boot_resume(boot, 0).unwrap();
         assert_eq!(outcome.error, None, "{outcome}");
     }
+}
+
+/// What a CPU's last sync came to.
+pub fn outcome(kernel: &Kernel, cpu: usize) -> mtrr_pat::report::Outcome {
+    let line = kernel.sync.report().cpus().find(|line| line.cpu == cpu);
+    line.and_then(|line| line.outcome).unwrap()
 }
 
 /// All APs in order of their numbers.
