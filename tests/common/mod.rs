@@ -98,6 +98,11 @@ impl Kernel {
         true
     }
 
+    /// Tells the boot CPU that an AP is up.
+    pub fn signal(&self, me: usize) {
+        self.up[me].store(1, Ordering::Release);
+    }
+
     /// What an AP does from its SIPI on.
     pub fn ap(&self, cpu: &mut SimCpu<'_>) {
         let me = cpu.number();
@@ -105,7 +110,7 @@ impl Kernel {
         cpu.work(self.work.0);
         let _ = self.sync.ap_online(cpu, me, |sibling| ipis.send(sibling));
         cpu.work(self.work.1);
-        self.up[me].store(1, Ordering::Release);
+        self.signal(me);
         cpu.sti();
         while cpu.halt_until_ipi() {}
     }
