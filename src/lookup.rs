@@ -220,7 +220,8 @@ impl MtrrMap {
     /// The largest page that contains `addr`, lies inside the physical space and has one type.
     ///
     /// What a builder of page tables or of nested page tables needs: a large page over memory of
-    /// different MTRR types has no defined type. 4 KiB is always of one type.
+    /// different MTRR types has no defined type. 4 KiB is always of one type, and the answer for
+    /// what lies above the physical space.
     ///
     /// Source: AMD APM 2, "MTRRs and Page Cache Controls"; Intel SDM 3A, "Large Page Size
     /// Considerations".
@@ -230,8 +231,7 @@ impl MtrrMap {
             .into_iter()
             .find(|size| {
                 let start = addr & !(size.bytes() - 1);
-                let page = start..start.saturating_add(size.bytes());
-                matches!(self.over(page), Uniformity::Uniform(_))
+                start < self.end() && self.over(start..start + size.bytes()).uniform().is_some()
             })
             .unwrap_or(PageSize::Size4K)
     }

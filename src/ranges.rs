@@ -158,11 +158,11 @@ pub(crate) const fn next_change(mask: u64, base: u64, addr: u64, bits: PhysBits)
         let highest = low ^ (low >> 1);
         if base & highest != 0 {
             // It is 0 and must be 1: the bits above it are right already.
-            (addr & !low) | (base & low)
+            (addr & !low) | base
         } else {
             // It is 1 and must be 0: carry into the next bit above it that the mask leaves free.
             let carried = (addr | mask | low) + 1;
-            (carried & !mask & !low) | base
+            (carried & !mask) | base
         }
     };
     if next < end && next > addr { next } else { end }
