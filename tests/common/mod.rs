@@ -2,6 +2,7 @@
 #![allow(dead_code)] // each test file uses its part
 
 pub mod one_cpu;
+pub mod timeline;
 
 use mtrr_pat::atomic::{Ordering, Word};
 use mtrr_pat::cpu::CpuOps;
@@ -78,10 +79,24 @@ impl Kernel {
     /// Declares and starts one AP.
     pub fn start(&self, boot: &mut SimCpu<'_>, ap: usize) -> Result<(), Error> {
         let apic = boot.machine().config().apic_id(ap);
+        self.start_at(boot, ap, Place::Apic(apic))
+    }
+
+    /// The same with the kernel's word about its place.
+    pub fn start_at(&self, boot: &mut SimCpu<'_>, ap: usize, place: Place) -> Result<(), Error> {
         self.up[ap].store(0, Ordering::Release);
-        self.sync.starting(boot, ap, Place::Apic(apic))?;
-        boot.send_init_sipi(ap);
-        Ok(())
+        // Between its declaration and its SIPI a CPU answers nobody: who starts it must not be
+        // made to wait for it by an interrupt.
+        let enabled = boot.interrupts_enabled();
+        boot.cli();
+        let declared = self.sync.starting(boot, ap, place);
+        if declared.is_ok() {
+            boot.send_init_sipi(ap);
+        }
+        if enabled {
+            boot.sti();
+        }
+        declared
     }
 
     /// Waits until an AP is up, as every wait loop of the boot CPU must.
