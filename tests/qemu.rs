@@ -21,7 +21,10 @@ const SCRIBBLES: [&str; 7] = ["none", "sync", "off", "zero", "range", "pat", "so
 
 /// CPUs in a `-smp` argument.
 fn cpus(smp: &str) -> usize {
-    smp.split(',').next().and_then(|count| count.parse().ok()).expect("a number first")
+    smp.split(',')
+        .next()
+        .and_then(|count| count.parse().ok())
+        .expect("a number first")
 }
 
 /// Runs all of them, as many at a time as `Vm::run` allows, and fails with the log of each that went wrong.
@@ -34,7 +37,11 @@ fn run_all(machines: Vec<Vm>, check: impl Fn(&Vm, &Run) -> Result<(), String> + 
             let next = queue.lock().expect("workers do not panic").next();
             let Some(vm) = next else { break };
             let run = vm.run();
-            let verdict = if run.succeeded() { check(&vm, &run) } else { Err("no end line with exit code 33".into()) };
+            let verdict = if run.succeeded() {
+                check(&vm, &run)
+            } else {
+                Err("no end line with exit code 33".into())
+            };
             match verdict {
                 Ok(()) => println!("ok    {vm}  ({} wakes, {:.1} s)", run.wakes, run.elapsed.as_secs_f32()),
                 Err(reason) => failures.lock().expect("workers do not panic").push(format!(
@@ -54,5 +61,10 @@ fn run_all(machines: Vec<Vm>, check: impl Fn(&Vm, &Run) -> Result<(), String> + 
         }
     });
     let failures = failures.into_inner().expect("workers do not panic");
-    assert!(failures.is_empty(), "{} of {total} runs failed\n{}", failures.len(), failures.join("\n"));
+    assert!(
+        failures.is_empty(),
+        "{} of {total} runs failed\n{}",
+        failures.len(),
+        failures.join("\n")
+    );
 }

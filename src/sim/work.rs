@@ -121,6 +121,7 @@ impl<'run> SimCpu<'run> {
         self.take_interrupts();
         let mut state = self.shared.enter(0);
         let others: Vec<usize> = (1..state.cpus.len()).collect();
+        state = self.shared.settle(state);
         for &n in &others {
             if state.cpus[n].runs() {
                 let text = format!("it was {:?}", state.cpus[n].status);
