@@ -3,6 +3,9 @@
 #[path = "lookup/oracle.rs"]
 mod oracle;
 
+#[cfg(target_arch = "x86_64")]
+#[path = "layout/bounds.rs"]
+mod bounds;
 #[path = "layout/brute.rs"]
 mod brute;
 #[path = "layout/cases.rs"]
@@ -13,9 +16,14 @@ mod check;
 mod edits;
 #[path = "layout/exact.rs"]
 mod exact;
+#[path = "layout/maps.rs"]
+mod maps;
 #[path = "layout/naive.rs"]
 mod naive;
 #[path = "layout/random.rs"]
 mod random;
 #[path = "layout/small.rs"]
 mod small;
+#[cfg(target_arch = "x86_64")]
+#[path = "layout/stack.rs"]
+mod stack;

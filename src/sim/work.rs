@@ -113,6 +113,7 @@ impl<'run> SimCpu<'run> {
 
     /// Suspends to RAM and wakes again: every register and cache is lost, and firmware brings back
     /// what the profile says. The APs must be off or halted; they are off afterwards.
+    /// Free-running ones are given a second to get there.
     ///
     /// # Panics
     /// On another CPU than the boot CPU.

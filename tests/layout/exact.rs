@@ -98,3 +98,17 @@ fn maps_past_the_remembered_choices() {
         }
     }
 }
+
+/// The maps of `tests/data/layout`, under every default type.
+#[test]
+fn realistic_maps() {
+    let maps = crate::maps::all();
+    assert!(maps.len() >= 25);
+    for (_, problem) in maps {
+        for default in MemType::ALL {
+            agrees(&problem, default);
+        }
+        let outcome = problem.wanted(10).plan().expect("the map is sound");
+        check(&problem, &outcome, 10);
+    }
+}
