@@ -1,5 +1,9 @@
 #![cfg_attr(not(any(feature = "sim", test)), no_std)]
-//! MTRR and PAT bring-up for x86-64 kernels.
+#![cfg_attr(feature = "sim", doc = include_str!("../README.md"))]
+#![cfg_attr(
+    not(feature = "sim"),
+    doc = "MTRR and PAT bring-up for x86-64 kernels: see the README."
+)]
 #![deny(
     missing_docs,
     missing_debug_implementations,

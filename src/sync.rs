@@ -139,6 +139,7 @@ impl<const CPUS: usize> CacheSync<CPUS> {
         self.target.only_boot_online();
         boot.record.counted.store(1, Ordering::Relaxed);
         self.flush(cpu);
+        log::info!("memory types: {platform}");
         Ok(outcome)
     }
 

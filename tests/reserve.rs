@@ -255,7 +255,7 @@ fn effective_by_page(
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(2000))]
+    #![proptest_config(ProptestConfig { cases: 2000, failure_persistence: None, ..ProptestConfig::default() })]
 
     /// Any history of requests and releases: same grants, same refusals, same pages held.
     #[test]

@@ -79,10 +79,10 @@ impl<'a> Core<'a> {
     }
 
     /// The lowest-numbered sibling that asks this CPU to stand still, and its request.
-    fn asking(self, below: usize) -> Option<(usize, u32)> {
+    fn asking(self, cpu: &mut impl CpuOps, below: usize) -> Option<(usize, u32)> {
         self.siblings()
             .filter(|(number, _)| *number < below)
-            .map(|(number, slot)| (number, slot.handshake.request.load(Ordering::Acquire)))
+            .map(|(number, slot)| (number, poll(cpu, &slot.handshake.request)))
             .filter(|(_, request)| request & PHASE != IDLE)
             .min()
     }
@@ -105,7 +105,7 @@ pub(crate) fn hold_point(
     bounds: &Bounds,
     below: usize,
 ) -> Held {
-    if core.asking(below).is_none() {
+    if core.asking(cpu, below).is_none() {
         return Held::No;
     }
     masked(cpu, |cpu| stand_still(core, cpu, bounds, below))
@@ -129,7 +129,6 @@ fn stand_still(core: Core<'_>, cpu: &mut impl CpuOps, bounds: &Bounds, below: us
         }
         if let Some(slot) = core.slots.get(number) {
             stuck.pause_briefly(cpu, &slot.handshake.request, request);
-            cpu.clflush(slot.handshake.request.address());
         }
     }
     flush_tlb(cpu);
@@ -149,7 +148,7 @@ fn obey(
     acked: &mut u32,
 ) -> Option<(usize, u32)> {
     let me = &core.slots.get(core.me)?.handshake;
-    let (number, request) = core.asking(below)?;
+    let (number, request) = core.asking(cpu, below)?;
     let wanted = ack_of(number, request);
     if request & PHASE != REQUESTED || *acked == wanted {
         return Some((number, request));

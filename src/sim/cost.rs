@@ -72,6 +72,9 @@ pub struct Costs {
     /// From a store to when another CPU that waits for it sees it. Assumed: one cache-to-cache
     /// transfer.
     pub visible: u64,
+    /// Whether words of one 64-byte line travel together (false sharing). Otherwise each word
+    /// has a line of its own, so that runs do not depend on where the words happen to lie.
+    pub false_sharing: bool,
     /// PAUSE. Assumed: 140 cycles (recent Intel).
     pub pause: u64,
     /// From sending an interrupt to its handler. Assumed.
@@ -84,7 +87,7 @@ pub struct Costs {
     /// The time from entering S3 to the boot CPU's first kernel instruction. Assumed.
     pub s3: u64,
     /// Kernel work is cut into slices of at most this time, so that it feels what other CPUs
-    /// change meanwhile.
+    /// change meanwhile and takes interrupts. A choice, not a fact.
     pub slice: u64,
 }
 
@@ -118,12 +121,13 @@ impl Default for Costs {
             shared_access: 1_500,
             locked: 7_000,
             visible: 60_000,
+            false_sharing: false,
             pause: 45_000,
             ipi: 1_000_000,
             sipi: 20_000_000,
             start_instructions: 2_000,
             s3: 100_000_000_000,
-            slice: 1_000_000_000,
+            slice: 100_000_000,
         }
     }
 }
@@ -174,5 +178,55 @@ impl Costs {
             cost += cost * self.sibling_uncached_permille / 1000;
         }
         cost
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn pace(other_cores: u64) -> Pace {
+        Pace {
+            uncached: true,
+            sibling_uncached: false,
+            other_cores,
+        }
+    }
+
+    #[test]
+    fn the_bus_saturates() {
+        let costs = Costs::default();
+        let at = |n| costs.instructions(1, pace(n));
+        let alone = costs.uncached_instruction;
+        assert_eq!(at(0), alone);
+        assert_eq!(
+            at(costs.bus.half),
+            alone * (1000 + costs.bus.max_permille) / 2000
+        );
+        let steps: Vec<u64> = (0..64).map(|n| at(n + 1) - at(n)).collect();
+        assert!(steps.windows(2).all(|pair| pair[1] <= pair[0]), "{steps:?}");
+        assert!(at(100_000) <= alone * costs.bus.max_permille / 1000);
+        assert!(at(100_000) > alone * (costs.bus.max_permille - 10) / 1000);
+    }
+
+    #[test]
+    fn cached_cores_do_not_feel_the_bus_but_their_sibling() {
+        let costs = Costs::default();
+        let cached = Pace {
+            uncached: false,
+            ..pace(3)
+        };
+        assert_eq!(
+            costs.instructions(10, cached),
+            10 * costs.cached_instruction
+        );
+        let beside = Pace {
+            sibling_uncached: true,
+            ..cached
+        };
+        assert_eq!(
+            costs.instructions(1000, beside),
+            1000 * (costs.cached_instruction + costs.cached_instruction / 2)
+        );
     }
 }

@@ -31,7 +31,7 @@ pub(crate) fn answer(state: &State, cpu: usize, leaf: u32, subleaf: u32) -> Cpui
         0x21 if config.tdx && subleaf == 0 => named(0, *b"IntelTDX    "),
         0x8000_0000 => match config.vendor {
             Vendor::Intel => words(0x8000_0008, 0, 0, 0),
-            Vendor::Amd => vendor(config, 0x8000_001f),
+            Vendor::Amd => vendor(config, 0x8000_0026),
         },
         0x8000_0001 => words(config.signature, 0, 1, 1 << 29 | 1 << 26 | 1 << 20),
         0x8000_0007 => words(0, 0, 0, 1 << 8),
@@ -39,6 +39,14 @@ pub(crate) fn answer(state: &State, cpu: usize, leaf: u32, subleaf: u32) -> Cpui
         0x8000_001e if config.vendor == Vendor::Amd => amd_topology(config, cpu),
         0x8000_001f if config.vendor == Vendor::Amd && config.encryption_bits > 0 => {
             words(1, u32::from(config.encryption_bits) << 6 | 47, 0, 0)
+        }
+        0x8000_0026 if config.vendor == Vendor::Amd => {
+            // The same levels, but the outer one is called socket (4).
+            let mut level = topology(config, cpu, subleaf);
+            if subleaf == 1 {
+                level.ecx = 4 << 8 | subleaf;
+            }
+            level
         }
         _ => CpuidWords::default(),
     }

@@ -19,7 +19,9 @@ pub const CR0_KERNEL: u64 = 0x8001_0033;
 
 /// A function that rewrites one CPU's registers: number, registers as firmware first set them.
 #[derive(Clone)]
-pub struct Rewrite(Arc<dyn Fn(usize, &mut Snapshot) + Send + Sync>);
+pub struct Rewrite(Arc<RewriteFn>);
+
+type RewriteFn = dyn Fn(usize, &mut Snapshot) + Send + Sync;
 
 impl fmt::Debug for Rewrite {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

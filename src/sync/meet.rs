@@ -60,7 +60,7 @@ pub struct Summary {
 
 impl<const CPUS: usize> CacheSync<CPUS> {
     /// Brings every CPU in line that checked in, was postponed or failed; all running CPUs meet
-    /// for it. Led by the boot CPU `me`, which is compared too; interrupts are masked throughout.
+    /// for it. Led by the boot CPU `me`; interrupts are masked throughout.
     ///
     /// `kick` makes a CPU call [`CacheSync::attend`] soon, by an interrupt.
     ///
@@ -222,11 +222,7 @@ impl<const CPUS: usize> CacheSync<CPUS> {
         target: Option<&Snapshot>,
     ) -> Result<Summary, Error> {
         let decided = self.decided()?;
-        let boot = self.slot(me)?;
-        if work == Work::Resync {
-            // The boot CPU is compared every time: it is what the others are brought in line with.
-            boot.record.pending.store(1, Ordering::Relaxed);
-        }
+        self.slot(me)?;
         let meeting = self.meeting(decided, me);
         let stuck = self.gate.lead(
             &meeting,
@@ -253,7 +249,13 @@ impl<const CPUS: usize> CacheSync<CPUS> {
             Err(NoMeeting::Abandoned) => return Err(Error::BootCpuSilent),
         }
         self.flush_after_meeting(cpu, me);
-        Ok(self.summary())
+        let summary = self.summary();
+        if summary.out_of_sync == 0 {
+            log::debug!("{}", self.report());
+        } else {
+            log::warn!("{}", self.report());
+        }
+        Ok(summary)
     }
 
     fn flush_after_meeting(&self, cpu: &mut impl CpuOps, number: usize) {
