@@ -230,6 +230,25 @@ impl Config {
         config
     }
 
+    /// Makes it a TDX guest: CPUID says so, and setting CR0.CD faults.
+    #[must_use]
+    pub const fn tdx_guest(mut self) -> Self {
+        self.tdx = true;
+        self.hypervisor = true;
+        self.cd_faults = true;
+        self
+    }
+
+    /// Makes it an SNP guest: SEV_STATUS and CPUID say so, and setting CR0.CD faults.
+    #[must_use]
+    pub fn snp_guest(mut self) -> Self {
+        const SEV_ES_SNP: u64 = 0b111;
+        self.other_msrs.insert(0xc001_0131, SEV_ES_SNP);
+        self.hypervisor = true;
+        self.cd_faults = true;
+        self
+    }
+
     /// What firmware programs on one CPU at power-on, VCNT overrides applied.
     pub(crate) fn firmware(&self, cpu: usize) -> Snapshot {
         let mut snapshot = if cpu == 0 { self.boot } else { self.aps };

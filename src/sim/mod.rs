@@ -54,6 +54,7 @@
 //! machine checks do not exist; a TLB never evicts, and paging-structure caches are not modelled.
 #![allow(clippy::indexing_slicing)] // CPU numbers index tables built for them; a wrong one is the test's mistake
 
+mod bus;
 mod check;
 mod config;
 mod cost;

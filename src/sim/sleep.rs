@@ -168,7 +168,9 @@ impl State {
                     " for word {word:#x} to stop being {seen:#x}, since {since} ps, in {place}"
                 );
             }
-            let _ = write!(text, ", last did {last:?}");
+            if let Some(last) = last {
+                let _ = write!(text, ", last did {last:?}");
+            }
         }
         text
     }

@@ -1,6 +1,8 @@
 //! A kernel for the simulated machine, written against the public API as a kernel author would.
 #![allow(dead_code)] // each test file uses its part
 
+pub mod one_cpu;
+
 use mtrr_pat::atomic::{Ordering, Word};
 use mtrr_pat::cpu::CpuOps;
 use mtrr_pat::error::Error;
@@ -96,6 +98,11 @@ impl Kernel {
         true
     }
 
+    /// Tells the boot CPU that an AP is up.
+    pub fn signal(&self, me: usize) {
+        self.up[me].store(1, Ordering::Release);
+    }
+
     /// What an AP does from its SIPI on.
     pub fn ap(&self, cpu: &mut SimCpu<'_>) {
         let me = cpu.number();
@@ -103,7 +110,7 @@ impl Kernel {
         cpu.work(self.work.0);
         let _ = self.sync.ap_online(cpu, me, |sibling| ipis.send(sibling));
         cpu.work(self.work.1);
-        self.up[me].store(1, Ordering::Release);
+        self.signal(me);
         cpu.sti();
         while cpu.halt_until_ipi() {}
     }
@@ -136,6 +143,12 @@ impl Kernel {
         let outcome = self.sync.boot_resume(boot, 0).unwrap();
         assert_eq!(outcome.error, None, "{outcome}");
     }
+}
+
+/// What a CPU's last sync came to.
+pub fn outcome(kernel: &Kernel, cpu: usize) -> mtrr_pat::report::Outcome {
+    let line = kernel.sync.report().cpus().find(|line| line.cpu == cpu);
+    line.and_then(|line| line.outcome).unwrap()
 }
 
 /// All APs in order of their numbers.
