@@ -1,0 +1,126 @@
+//! Whether RAM is write-back.
+
+use core::ops::{ControlFlow, Range};
+
+use super::cells::Budget;
+use super::survey::pieces;
+use super::{Context, Extent, Finding, Kind, Machine, Severity};
+use crate::lookup::MtrrMap;
+use crate::memtype::MemType;
+use crate::overlap::{MtrrType, Undefined};
+use crate::ranges::FIXED_END;
+use crate::snapshot::Snapshot;
+
+/// What RAM may have instead of WB, worst first.
+const OTHERS: [MtrrType; 6] = [
+    MtrrType::Defined(MemType::Uncachable),
+    MtrrType::Undefined(Undefined::Mix),
+    MtrrType::Undefined(Undefined::Reserved),
+    MtrrType::Defined(MemType::WriteCombining),
+    MtrrType::Defined(MemType::WriteProtected),
+    MtrrType::Defined(MemType::WriteThrough),
+];
+
+/// Reports RAM that is not WB, one finding per type; without a memory map, memory of which
+/// nothing is WB. Silent about a guest whose MTRRs are off: there the hypervisor decides.
+pub(super) fn covered(
+    snapshot: &Snapshot,
+    map: &MtrrMap,
+    context: &Context<'_>,
+    budget: &mut Budget,
+    report: &mut impl FnMut(Finding),
+) {
+    let on = snapshot.def_type.enabled();
+    if !on && context.machine == Machine::Hypervisor {
+        return;
+    }
+    match context.ram {
+        Some(ram) => by_type(snapshot, map, context, ram, budget, report),
+        None if on => any(snapshot, map, context, budget, report),
+        None => {}
+    }
+}
+
+fn by_type(
+    snapshot: &Snapshot,
+    map: &MtrrMap,
+    context: &Context<'_>,
+    ram: &[Range<u64>],
+    budget: &mut Budget,
+    report: &mut impl FnMut(Finding),
+) {
+    let mut found: [Option<Extent>; OTHERS.len()] = [None; OTHERS.len()];
+    let mut beyond: Option<Extent> = None;
+    let add = |total: &mut Option<Extent>, extent: Extent| {
+        *total = Some(total.map_or(extent, |sum| sum.and(extent)));
+    };
+    for range in ram {
+        let above = range.start.max(map.end());
+        if above < range.end {
+            add(&mut beyond, Extent::whole(above, range.end));
+        }
+        let _ = pieces(
+            snapshot,
+            map,
+            range.clone(),
+            budget,
+            &mut |cube, memtype| {
+                let others = OTHERS.iter().zip(&mut found);
+                for (_, total) in others.filter(|(other, _)| **other == memtype) {
+                    add(total, Extent::of(cube));
+                }
+                ControlFlow::Continue(())
+            },
+        );
+    }
+    for (memtype, extent) in OTHERS.into_iter().zip(found) {
+        if let Some(extent) = extent {
+            report(Finding::at(
+                severity(memtype, context),
+                kind(memtype),
+                extent,
+            ));
+        }
+    }
+    if let Some(extent) = beyond {
+        report(Finding::at(Severity::Error, Kind::RamBeyondWidth, extent));
+    }
+}
+
+const fn kind(memtype: MtrrType) -> Kind {
+    match memtype {
+        MtrrType::Defined(MemType::WriteProtected) => Kind::RamWriteProtected,
+        _ => Kind::RamNotWriteBack { memtype },
+    }
+}
+
+const fn severity(memtype: MtrrType, context: &Context<'_>) -> Severity {
+    match memtype {
+        MtrrType::Defined(MemType::WriteProtected | MemType::WriteThrough) => Severity::Warning,
+        _ => context.severity(Severity::Error, Severity::Warning),
+    }
+}
+
+/// Reports when no memory above the fixed ranges is WB.
+fn any(
+    snapshot: &Snapshot,
+    map: &MtrrMap,
+    context: &Context<'_>,
+    budget: &mut Budget,
+    report: &mut impl FnMut(Finding),
+) {
+    let write_back = MtrrType::Defined(MemType::WriteBack);
+    let range = FIXED_END..map.end();
+    let found = pieces(snapshot, map, range, budget, &mut |_, memtype| {
+        if memtype == write_back {
+            ControlFlow::Break(())
+        } else {
+            ControlFlow::Continue(())
+        }
+    });
+    if found.is_continue() && !budget.is_spent() {
+        let severity = context.severity(Severity::Error, Severity::Warning);
+        let default = MtrrType::from_decoded(snapshot.def_type.memtype());
+        report(Finding::new(severity, Kind::NothingWriteBack { default }));
+    }
+}
