@@ -2,18 +2,17 @@
 
 use std::path::PathBuf;
 
-use clap::Parser;
+use clap::{ArgAction, Parser};
 use mtrr_pat::memtype::{MemType, PatType};
 use mtrr_pat::ranges::PhysBits;
 
 use super::style::When;
 use super::words;
 
-/// Says what memory types a machine has, what is wrong with them, and how to do it better.
-///
-/// Reads what people post: /proc/mtrr, kernel and firmware logs, MSR dumps, in any mixture.
+/// Says what memory types a machine has, what is wrong with them, and how to do it better. Reads
+/// what people post: /proc/mtrr, kernel and firmware logs, MSR dumps, in any mixture.
 #[derive(Debug, Parser)]
-#[command(name = "inspect", max_term_width = 100, after_help = AFTER)]
+#[command(name = "inspect", max_term_width = 100, after_help = AFTER, disable_help_flag = true)]
 pub struct Args {
     /// Files to read as one dump; `-` is standard input
     #[arg(value_name = "FILE")]
@@ -42,9 +41,13 @@ pub struct Args {
     /// Print one JSON object and nothing else
     #[arg(long)]
     pub json: bool,
-    /// Colours
+    /// Colours: auto (on a terminal, unless NO_COLOR is set), always, never
     #[arg(long, value_enum, default_value = "auto", value_name = "WHEN")]
+    #[arg(hide_possible_values = true, hide_default_value = true)]
     pub color: When,
+    /// Print this
+    #[arg(short, long, action = ArgAction::HelpShort)]
+    help: Option<bool>,
 }
 
 const AFTER: &str = "\

@@ -213,7 +213,7 @@ pub fn least_damage(report: &super::report::Report) -> Result<(Plan, Vec<String>
     let wanted = Wanted::new(&regions, snapshot.phys_bits, snapshot.variable_count())
         .fixed_ranges(FixedRanges::On);
     let words = scratch_len(snapshot.variable_count(), snapshot.phys_bits);
-    let mut scratch = vec![Scratch::default(); words];
+    let mut scratch = vec![Scratch::EMPTY; words];
     match wanted.plan_least_damage(&mut scratch).map_err(|error| error.to_string())? {
         Outcome::Exact(plan) => Ok((plan, Vec::new())),
         Outcome::Relaxed { plan, .. } => {

@@ -40,7 +40,7 @@ impl Report {
         // Registers that are off and blank are no layout to improve.
         let worth = boot.cap.is_some() && (has_ranges || boot.def_type.enabled());
         let standings = differs::standings(&machine);
-        let findings = findings::all(&machine, &standings);
+        let findings = findings::all(&machine);
         Some(Self {
             map: Map::new(&boot),
             notes: useless::notes(&programmed, top_mem2.as_ref()),

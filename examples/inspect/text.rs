@@ -168,10 +168,7 @@ fn findings(report: &Report, look: Look) -> String {
     }
     for finding in &report.findings {
         let word = finding.severity.name();
-        let place = finding.range.map_or(String::new(), |(first, last)| {
-            format!(" {first:#x}-{last:#x}:")
-        });
-        let text = format!("  {word}:{place} {}", finding.text);
+        let text = format!("  {word}: {}", finding.text);
         let text = wrapped(&text, look.columns, "    ");
         let text = text.replacen(word, &look.severity(word, word), 1);
         let _ = writeln!(out, "{text}");
