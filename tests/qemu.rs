@@ -67,7 +67,6 @@ fn run_all(machines: Vec<Vm>, check: impl Fn(&Vm, &Run) -> Result<(), String> + 
         failures.len(),
         failures.join("\n")
     );
-<<<<<<< HEAD
 }
 
 /// The kernel's line for each CPU and round, taken apart.
@@ -372,6 +371,4 @@ fn kvm() {
         })
     });
     run_all(rows.collect(), |vm, run| complete(vm, run, 2));
-=======
->>>>>>> faults
 }
