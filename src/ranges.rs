@@ -75,6 +75,7 @@ pub struct FixedSlot {
 impl FixedSlot {
     /// Finds the field for an address; `None` from 1 MiB up.
     #[must_use]
+    #[inline]
     pub const fn of(addr: u64) -> Option<Self> {
         // Registers before the group, its first address, and the size of one sub-range as a shift.
         let (first, base, shift) = match addr {
@@ -95,7 +96,7 @@ impl FixedSlot {
 
 /// How many physical address bits the MTRRs of this machine decode: 32 to 52.
 ///
-/// CPUID 0x80000008 EAX[7:0] minus what memory encryption takes; [`crate::platform`] works it
+/// CPUID 0x80000008 `EAX[7:0]` minus what memory encryption takes; [`crate::platform`] works it
 /// out, and it is a parameter everywhere else.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct PhysBits(u8);

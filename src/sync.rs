@@ -136,7 +136,7 @@ impl<const CPUS: usize> CacheSync<CPUS> {
         self.boot.phase.store(RUNNING, Ordering::Release);
         boot.set_state(cpu, CpuState::Running);
         let outcome = self.bring_in_line(&decided, cpu, me, &mut nobody_else());
-        self.target.only_boot_online();
+        self.target.recount(1);
         boot.record.counted.store(1, Ordering::Relaxed);
         self.flush(cpu);
         log::info!("memory types: {platform}");
@@ -371,7 +371,7 @@ impl<const CPUS: usize> CacheSync<CPUS> {
         let outcome = self.bring_in_line(decided, cpu, me, &mut nobody_else());
         if outcome.error.is_none() {
             // A locked instruction: not before this CPU's MTRRs are on again.
-            self.target.only_boot_online();
+            self.target.recount(1);
             boot.record.counted.store(1, Ordering::Relaxed);
             self.boot.phase.store(RUNNING, Ordering::Release);
         }

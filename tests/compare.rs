@@ -202,7 +202,7 @@ fn random_pairs_against_the_evaluator() {
         };
         let mut places = edges(&one, &mut rng);
         places.extend(edges(&two, &mut rng));
-        places.extend((0..16).map(|page| (rng.0 & 0xf_ffff) & !0xfff | page * PAGE));
+        places.extend((0..16).map(|page| (rng.0 & 0xf_f000) | (page * PAGE)));
         places.extend(found.iter().flat_map(|one| [one.start, one.end - 1]));
         for place in places
             .into_iter()

@@ -60,7 +60,7 @@ fn check_window(snapshot: &Snapshot, start: u64, pages: u64) {
     assert_eq!(got, want, "{snapshot:?}");
     for run in &want {
         assert_eq!(map.at(run.start).memtype, run.memtype, "{snapshot:?}");
-        assert_eq!(map.at(run.end - 1).memtype, run.memtype, "{snapshot:?}");
+        assert_eq!(map.memtype_at(run.end - 1), run.memtype, "{snapshot:?}");
         assert_eq!(
             map.over(run.start..run.end),
             Uniformity::Uniform(run.memtype)
@@ -200,7 +200,7 @@ fn everything_below_one_mebibyte() {
             for word in &mut snapshot.fixed {
                 for byte in 0..8 {
                     // Neighbours are sometimes equal, sometimes not; each field sees each value.
-                    *word |= (value + field / 3 * 37 & 0xff) << (8 * byte);
+                    *word |= ((value + field / 3 * 37) & 0xff) << (8 * byte);
                     field += 1;
                 }
             }
@@ -259,7 +259,7 @@ fn check_anywhere(snapshot: &Snapshot, rng: &mut Rng) {
     let edges = edges(snapshot, rng);
     for edge in &edges {
         assert_eq!(
-            map.at(*edge).memtype,
+            map.memtype_at(*edge),
             page_type(snapshot, *edge),
             "{edge:#x} {snapshot:?}"
         );
@@ -391,6 +391,7 @@ proptest::proptest! {
         let map = MtrrMap::new(&snapshot);
         for addr in [addr, addr >> (64 - width), addr & 0xf_ffff] {
             proptest::prop_assert_eq!(map.at(addr).memtype, page_type(&snapshot, addr));
+            proptest::prop_assert_eq!(map.memtype_at(addr), page_type(&snapshot, addr));
         }
         let start = (addr >> (64 - width)) & !(PAGE - 1);
         check_window(&snapshot, start, ((map.end() - start) / PAGE).min(40));

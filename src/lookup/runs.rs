@@ -146,12 +146,6 @@ impl MtrrMap {
         (memtype, self.cut_at_top_mem2(addr, end))
     }
 
-    fn types_at(&self, addr: u64) -> TypeSet {
-        self.ranges()
-            .filter(|range| addr & range.mask == range.base)
-            .fold(TypeSet::EMPTY, |types, range| types.with(range.kind))
-    }
-
     /// Up to where the default type holds: while no range of another type begins, it does not
     /// matter how ranges of the same type come and go. `addr` when other types are there.
     fn kept_by_default(&self, addr: u64, types: TypeSet, default: MtrrType) -> u64 {

@@ -94,11 +94,10 @@ impl<const CPUS: usize> CacheSync<CPUS> {
             self.act(decided, cpu, number, consent, &want, outcome)?;
             slot.record.epoch.store(epoch, Ordering::Relaxed);
             let counted = slot.record.counted.load(Ordering::Relaxed) != 0;
-            if counted || matches!(consent, Consent::Alone) {
-                return Ok(());
-            }
+            // In a meeting the epoch cannot move, and the leader counts everybody at its end.
+            let by_itself = matches!(consent, Consent::Ask(_)) && !counted;
             // A locked instruction: this CPU's MTRRs are in line by now.
-            if self.target.join(epoch).is_ok() {
+            if !by_itself || self.target.join(epoch).is_ok() {
                 slot.record.counted.store(1, Ordering::Relaxed);
                 return Ok(());
             }
