@@ -4,6 +4,8 @@
 //! process, so a ratio means something even on a busy machine, and the nanoseconds do not.
 //! `cargo bench --bench host -- lookup` runs the rows of one group only.
 
+#[path = "host/layout.rs"]
+mod layout;
 #[path = "host/lookup.rs"]
 mod lookup;
 #[path = "host/side_by_side.rs"]
@@ -14,7 +16,7 @@ use side_by_side::Table;
 type Group = (&'static str, fn(&mut Table));
 
 /// The groups, one file each under `host/`.
-const GROUPS: &[Group] = &[("lookup", lookup::rows)];
+const GROUPS: &[Group] = &[("lookup", lookup::rows), ("layout", layout::rows)];
 
 fn main() {
     let words: Vec<String> = std::env::args().skip(1).collect();

@@ -4,11 +4,12 @@ use core::ops::Range;
 
 use super::error::LayoutError;
 use super::fixed::set_fixed;
+use super::options::DefaultType;
 use super::plan::{Losses, Outcome, Plan};
 use super::region::{Region, RegionMap, Want};
 use super::scratch::Scratch;
 use super::verify;
-use super::wanted::{DefaultType, Wanted};
+use super::wanted::Wanted;
 use crate::lookup::MtrrMap;
 use crate::memtype::MemType;
 use crate::ranges::FIXED_END;
@@ -78,7 +79,7 @@ impl Edit {
         let lookup = MtrrMap::new(snapshot);
         let mut end = variable_start(snapshot);
         for run in lookup.runs_in(end..lookup.end()).take(REGIONS) {
-            map.push(as_it_is(run.start, run.end, run.memtype.forced()))?;
+            map.push(Region::as_it_is(run.start, run.end, run.memtype.forced()))?;
             end = run.end;
         }
         if end < lookup.end() {
@@ -182,7 +183,7 @@ impl Edit {
             for run in lookup.runs_in(next..start + size).take(REGIONS) {
                 let defined = run.memtype.defined();
                 let memtype = defined.ok_or(LayoutError::Undefined { addr: run.start })?;
-                map.paint(as_it_is(run.start, run.end, memtype))?;
+                map.paint(Region::as_it_is(run.start, run.end, memtype))?;
                 next = run.end;
             }
             if next < start + size {
@@ -266,14 +267,6 @@ const fn variable_start(snapshot: &Snapshot) -> u64 {
         FIXED_END
     } else {
         0
-    }
-}
-
-/// A region of a running machine's map.
-const fn as_it_is(start: u64, end: u64, memtype: MemType) -> Region {
-    match memtype {
-        MemType::WriteBack => Region::ram(start, end, memtype),
-        _ => Region::mmio(start, end, memtype),
     }
 }
 

@@ -36,7 +36,7 @@ struct Knapsack<'s> {
 #[derive(Clone, Copy, Debug)]
 struct Value {
     /// From how many registers on more of them change nothing, plus one.
-    len: usize,
+    len: u8,
     split: bool,
 }
 
@@ -115,10 +115,11 @@ impl<'s> Knapsack<'s> {
         for (((low, high), row), choices) in lows.zip(highs).zip(rows).zip(choices) {
             row.fill(Scratch(UNBEARABLE));
             choices.fill(0);
-            for (i, low) in (0u16..).zip(low.iter().take(left.len)) {
+            let high_len = usize::from(self.current.len);
+            for (i, low) in (0u16..).zip(low.iter().take(left.len.into())) {
                 let places = row.iter_mut().zip(choices.iter_mut());
                 let places = places.skip(usize::from(i));
-                for (high, (sum, choice)) in high.iter().take(self.current.len).zip(places) {
+                for (high, (sum, choice)) in high.iter().take(high_len).zip(places) {
                     let damage = low.0.saturating_add(high.0);
                     if damage < sum.0 {
                         (sum.0, *choice) = (damage, i << 3);
@@ -179,7 +180,7 @@ impl Fold for Knapsack<'_> {
             }
         }
         self.current = Value {
-            len: width.min(2),
+            len: 2.min(width as u8),
             split: false,
         };
     }
@@ -209,7 +210,8 @@ impl Fold for Knapsack<'_> {
         let made = self.choices.get(..=vector).unwrap_or_default();
         self.remembered.push(made);
         self.current = Value {
-            len: self.width().min(left.len + self.current.len),
+            // At most 82: no overflow.
+            len: (left.len + self.current.len).min(self.width() as u8),
             split: true,
         };
     }
@@ -251,6 +253,8 @@ impl Unfold for Knapsack<'_> {
 
 /// Fills a plan that loses least with `most` registers, and says what is lost; `None` when even
 /// the bearable does not fit.
+// A frame of its own: what it takes must not add to what the check takes.
+#[inline(never)]
 pub(super) fn plan(
     wanted: &Wanted<'_>,
     most: usize,
@@ -286,6 +290,5 @@ pub(super) fn plan(
     unfold(root, from, &mut runs, &mut knapsack, &mut |node, block| {
         plan.push(node.start, node.size(), block);
     });
-    plan.sort();
     Some(in_bytes(damage))
 }

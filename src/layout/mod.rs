@@ -52,6 +52,7 @@ mod edit;
 mod error;
 mod fixed;
 mod knapsack;
+mod options;
 mod plan;
 mod region;
 mod runs;
@@ -63,7 +64,8 @@ mod wanted;
 
 pub use edit::Edit;
 pub use error::{Flaw, LayoutError};
+pub use options::{DefaultType, FixedRanges, Unlisted};
 pub use plan::{Fewest, Loss, Losses, Lost, Outcome, Plan};
 pub use region::{Kind, Priority, Region, RegionMap, Want};
 pub use scratch::{Scratch, scratch_len};
-pub use wanted::{DefaultType, FixedRanges, Unlisted, Wanted};
+pub use wanted::Wanted;

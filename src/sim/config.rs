@@ -140,6 +140,11 @@ pub struct Config {
     pub mappings: Vec<Mapping>,
     /// Deterministic or free-running.
     pub schedule: Schedule,
+    /// By how many picoseconds a CPU may run ahead of the others before it hands over
+    /// ([`Schedule::Baton`] only). 0 is exact. More makes runs of hundreds of CPUs many times
+    /// faster, and as repeatable; what one CPU does is then seen by others up to so much too early
+    /// or too late.
+    pub quantum: u64,
     /// What goes wrong.
     pub faults: Vec<Fault>,
     /// Whether the event list is kept.
@@ -192,6 +197,7 @@ impl Config {
             code: 0x20_0000,
             mappings: Vec::new(),
             schedule: Schedule::Baton { seed: 0 },
+            quantum: 0,
             faults: Vec::new(),
             log: true,
             log_shared: false,
@@ -228,6 +234,25 @@ impl Config {
         }
         config.other_msrs.insert(0xc001_0131, 0);
         config
+    }
+
+    /// Makes it a TDX guest: CPUID says so, and setting CR0.CD faults.
+    #[must_use]
+    pub const fn tdx_guest(mut self) -> Self {
+        self.tdx = true;
+        self.hypervisor = true;
+        self.cd_faults = true;
+        self
+    }
+
+    /// Makes it an SNP guest: SEV_STATUS and CPUID say so, and setting CR0.CD faults.
+    #[must_use]
+    pub fn snp_guest(mut self) -> Self {
+        const SEV_ES_SNP: u64 = 0b111;
+        self.other_msrs.insert(0xc001_0131, SEV_ES_SNP);
+        self.hypervisor = true;
+        self.cd_faults = true;
+        self
     }
 
     /// What firmware programs on one CPU at power-on, VCNT overrides applied.

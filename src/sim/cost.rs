@@ -59,6 +59,15 @@ pub struct Costs {
     pub core_lines: u64,
     /// Lines of one last-level cache. Assumed: 16 MiB.
     pub llc_lines: u64,
+    /// Lines of a first-level data cache. 32 KiB, as on most x86-64 processors.
+    pub l1_lines: u64,
+    /// Places in the queue all cores share for what leaves the processor. Assumed.
+    pub write_queue: usize,
+    /// Time a device takes for a combined line of 64 bytes. Assumed: a slow framebuffer, about
+    /// 80 MB/s; sweeps beside a write-combining writer then take 8.6 times as long (published: 10).
+    pub device_line: u64,
+    /// Time a device takes for one store that is not combined. Assumed: the round trip rules.
+    pub device_store: u64,
     /// Dirty lines that 1000 instructions of cached work leave. Assumed.
     pub dirty_per_1000: u64,
     /// One TLB miss: the page walk. Assumed.
@@ -115,6 +124,10 @@ impl Default for Costs {
             wbinvd_serialised_per_llc: false,
             core_lines: 16_384,
             llc_lines: 262_144,
+            l1_lines: 512,
+            write_queue: 10,
+            device_line: 800_000,
+            device_store: 400_000,
             dirty_per_1000: 5,
             tlb_refill: 20_000,
             clflush: 50_000,

@@ -5,6 +5,7 @@ use std::panic::Location;
 use std::sync::Arc;
 use std::thread::Thread;
 
+use super::bus::WriteQueue;
 use super::check::{Rule, Violation};
 use super::config::{Config, MtrrScope, Schedule};
 use super::counters::Counters;
@@ -126,6 +127,7 @@ pub(crate) struct State {
     pub(crate) memory_busy: u64,
     pub(crate) random: u64,
     pub(crate) lines: Lines,
+    pub(crate) bus: WriteQueue,
     /// Scheduling points of this run.
     pub(crate) steps: u64,
 }
@@ -157,6 +159,7 @@ impl State {
                 Schedule::Baton { seed } | Schedule::Free { seed } => seed,
             },
             lines: Lines::default(),
+            bus: WriteQueue::default(),
             steps: 0,
             config: Arc::clone(&config),
         };

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use super::state::State;
 use super::types::effective_type;
-use crate::cpu::CR4_PCIDE;
+use crate::cpu::{CR4_PCIDE, CR4_PGE};
 use crate::memtype::PatType;
 
 /// What a TLB entry holds.
@@ -68,6 +68,8 @@ impl State {
     pub(crate) fn translate(&mut self, cpu: usize, address: u64) -> (PatType, u64) {
         let page = address >> 12;
         let (slot, global) = self.mapping(address);
+        // The G bit has no effect while PGE is clear.
+        let global = global && self.cpus[cpu].regs.cr4 & CR4_PGE != 0;
         let space = pcid(self.cpus[cpu].regs.cr3, self.cpus[cpu].regs.cr4);
         if let Some(entry) = self.cpus[cpu].tlb.entries.get(&page)
             && (entry.global || entry.pcid == space)

@@ -8,6 +8,7 @@ use crate::delta::Changes;
 use crate::error::Error;
 use crate::program::Plan;
 use crate::regs::MsrAddr;
+use crate::rendezvous::slot::Slot;
 use crate::rendezvous::{Attended, CpuState, NoMeeting, Stuck};
 use crate::report::{Outcome, Path};
 use crate::snapshot::Snapshot;
@@ -239,6 +240,9 @@ impl<const CPUS: usize> CacheSync<CPUS> {
             },
             |cpu| self.step(decided, cpu, me),
         );
+        if stuck.is_ok() {
+            self.target.recount(self.counted());
+        }
         match stuck {
             Ok(Stuck { count: 0, .. }) => {}
             Ok(Stuck { count, first }) => return Err(Error::Stuck { count, first }),
@@ -256,6 +260,12 @@ impl<const CPUS: usize> CacheSync<CPUS> {
             log::warn!("{}", self.report());
         }
         Ok(summary)
+    }
+
+    /// CPUs that are in line by their own account: all that may run were in the meeting.
+    fn counted(&self) -> u32 {
+        let counted = |slot: &&Slot| slot.record.counted.load(Ordering::Relaxed) != 0;
+        self.slots.iter().filter(counted).count() as u32
     }
 
     fn flush_after_meeting(&self, cpu: &mut impl CpuOps, number: usize) {

@@ -53,7 +53,14 @@ impl Vm {
     pub fn new(machine: &'static str, smp: &'static str, append: impl Into<String>) -> Self {
         let factor = number("MTRR_PAT_QEMU_PATIENCE").unwrap_or(1);
         let timeout = Duration::from_secs(120) * factor;
-        Self { machine, smp, append: append.into(), accel: "tcg", cpu: "", timeout }
+        Self {
+            machine,
+            smp,
+            append: append.into(),
+            accel: "tcg",
+            cpu: "",
+            timeout,
+        }
     }
 
     /// Boots the kernel and waits for its end. No more than `MTRR_PAT_QEMU_JOBS` (2) machines run at a time.
@@ -61,13 +68,18 @@ impl Vm {
         let kernel = kernel(self.accel);
         let _turn = Turn::take();
         let scratch = Scratch::new();
-        let (serial, monitor, errors) = (scratch.path("serial"), scratch.path("monitor"), scratch.path("stderr"));
+        let (serial, monitor, errors) = (
+            scratch.path("serial"),
+            scratch.path("monitor"),
+            scratch.path("stderr"),
+        );
         let started = Instant::now();
         let mut machine = self.start(kernel, &serial, &monitor, &errors);
         let deadline = started + self.timeout;
         let wakes = wake_whenever_it_sleeps(&monitor, &mut machine, deadline);
         let status = wait(&mut machine, deadline);
-        let read = |path: &Path| String::from_utf8_lossy(&fs::read(path).unwrap_or_default()).into_owned();
+        let read =
+            |path: &Path| String::from_utf8_lossy(&fs::read(path).unwrap_or_default()).into_owned();
         Run {
             code: status.and_then(|status| status.code()),
             serial: read(&serial),
@@ -79,24 +91,50 @@ impl Vm {
 
     fn start(&self, kernel: &Path, serial: &Path, monitor: &Path, errors: &Path) -> Child {
         let mut qemu = Command::new(QEMU);
-        qemu.args(["-nodefaults", "-display", "none", "-no-reboot", "-m", "512M"])
-            .args(["-device", "isa-debug-exit,iobase=0xf4,iosize=4"])
-            .args(["-machine", self.machine, "-accel", self.accel, "-smp", self.smp])
-            .args(["-serial", &format!("file:{}", serial.display())])
-            .args(["-qmp", &format!("unix:{},server=on,wait=off", monitor.display())]);
+        qemu.args([
+            "-nodefaults",
+            "-display",
+            "none",
+            "-no-reboot",
+            "-m",
+            "512M",
+        ])
+        .args(["-device", "isa-debug-exit,iobase=0xf4,iosize=4"])
+        .args([
+            "-machine",
+            self.machine,
+            "-accel",
+            self.accel,
+            "-smp",
+            self.smp,
+        ])
+        .args(["-serial", &format!("file:{}", serial.display())])
+        .args([
+            "-qmp",
+            &format!("unix:{},server=on,wait=off", monitor.display()),
+        ]);
         if !self.cpu.is_empty() {
             qemu.args(["-cpu", self.cpu]);
         }
-        qemu.arg("-kernel").arg(kernel).args(["-append", &self.append]);
+        qemu.arg("-kernel")
+            .arg(kernel)
+            .args(["-append", &self.append]);
         let errors = fs::File::create(errors).expect("scratch file for QEMU's messages");
-        qemu.stdin(Stdio::null()).stdout(Stdio::null()).stderr(errors);
-        qemu.spawn().unwrap_or_else(|error| panic!("{QEMU} does not start ({error}). {MISSING}"))
+        qemu.stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .stderr(errors);
+        qemu.spawn()
+            .unwrap_or_else(|error| panic!("{QEMU} does not start ({error}). {MISSING}"))
     }
 }
 
 impl fmt::Display for Vm {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "-machine {} -smp {} -accel {}", self.machine, self.smp, self.accel)?;
+        write!(
+            f,
+            "-machine {} -smp {} -accel {}",
+            self.machine, self.smp, self.accel
+        )?;
         if !self.cpu.is_empty() {
             write!(f, " -cpu {}", self.cpu)?;
         }
@@ -107,14 +145,23 @@ impl fmt::Display for Vm {
 impl Run {
     /// The end line *and* the exit code: a silent kernel is a failed one.
     pub fn succeeded(&self) -> bool {
-        self.code == Some(SUCCESS) && self.serial.lines().next_back().is_some_and(|line| line.trim_end() == "ALL DONE differ=0")
+        self.code == Some(SUCCESS)
+            && self
+                .serial
+                .lines()
+                .next_back()
+                .is_some_and(|line| line.trim_end() == "ALL DONE differ=0")
     }
 }
 
 /// An environment variable that holds a number.
 pub fn number(name: &str) -> Option<u32> {
     let value = env::var(name).ok()?;
-    Some(value.parse().unwrap_or_else(|_| panic!("{name}={value}: not a number")))
+    Some(
+        value
+            .parse()
+            .unwrap_or_else(|_| panic!("{name}={value}: not a number")),
+    )
 }
 
 const MISSING: &str = "Run ./tests/run.sh, which installs what is missing and runs every test; \
@@ -128,8 +175,15 @@ pub fn wanted() -> bool {
         eprintln!("SKIPPED: no virtual machine is started, because MTRR_PAT_QEMU=skip");
         return false;
     }
-    let found = Command::new(QEMU).arg("--version").stdout(Stdio::null()).stderr(Stdio::null()).status();
-    assert!(found.is_ok_and(|status| status.success()), "{QEMU} is not installed. {MISSING}");
+    let found = Command::new(QEMU)
+        .arg("--version")
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .status();
+    assert!(
+        found.is_ok_and(|status| status.success()),
+        "{QEMU} is not installed. {MISSING}"
+    );
     true
 }
 
@@ -139,7 +193,8 @@ fn kernel(accel: &str) -> &'static Path {
     static PLAIN: OnceLock<PathBuf> = OnceLock::new();
     static WITHOUT_VECTORS: OnceLock<PathBuf> = OnceLock::new();
     match accel {
-        "kvm" => WITHOUT_VECTORS.get_or_init(|| build("target/no-sse", &["--config", ".cargo/no-sse.toml"])),
+        "kvm" => WITHOUT_VECTORS
+            .get_or_init(|| build("target/no-sse", &["--config", ".cargo/no-sse.toml"])),
         _ => PLAIN.get_or_init(|| build("target", &[])),
     }
 }
@@ -148,19 +203,38 @@ fn build(target: &str, extra: &[&str]) -> PathBuf {
     let package = Path::new(env!("CARGO_MANIFEST_DIR")).join("examples/kernel");
     let mut cargo = Command::new(env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
     // In the package's folder, without flags from outside: the kernel's own .cargo/config.toml must be read, and win.
-    cargo.current_dir(&package).args(["build", "--release", "--target-dir", target]).args(extra);
-    for variable in ["RUSTFLAGS", "CARGO_ENCODED_RUSTFLAGS", "CARGO_BUILD_RUSTFLAGS", "CARGO_BUILD_TARGET", "CARGO_TARGET_DIR"] {
+    cargo
+        .current_dir(&package)
+        .args(["build", "--release", "--target-dir", target])
+        .args(extra);
+    for variable in [
+        "RUSTFLAGS",
+        "CARGO_ENCODED_RUSTFLAGS",
+        "CARGO_BUILD_RUSTFLAGS",
+        "CARGO_BUILD_TARGET",
+        "CARGO_TARGET_DIR",
+    ] {
         cargo.env_remove(variable);
     }
     let output = cargo.output().expect("cargo can be started");
-    assert!(output.status.success(), "the kernel does not build:\n{}", String::from_utf8_lossy(&output.stderr));
-    package.join(target).join("x86_64-unknown-linux-gnu/release/kernel")
+    assert!(
+        output.status.success(),
+        "the kernel does not build:\n{}",
+        String::from_utf8_lossy(&output.stderr)
+    );
+    package
+        .join(target)
+        .join("x86_64-unknown-linux-gnu/release/kernel")
 }
 
 /// QEMU says SUSPEND on its monitor when the guest has gone to S3; it is woken at once. Returns the number of times, when QEMU hangs up.
 fn wake_whenever_it_sleeps(socket: &Path, machine: &mut Child, deadline: Instant) -> u32 {
-    let Some(stream) = connect(socket, machine, deadline) else { return 0 };
-    stream.set_read_timeout(Some(Duration::from_millis(200))).expect("a time limit on the socket");
+    let Some(stream) = connect(socket, machine, deadline) else {
+        return 0;
+    };
+    stream
+        .set_read_timeout(Some(Duration::from_millis(200)))
+        .expect("a time limit on the socket");
     let mut commands = stream.try_clone().expect("a second handle on the socket");
     let mut events = BufReader::new(stream);
     let mut wakes = 0;
@@ -220,7 +294,11 @@ struct Scratch(PathBuf);
 impl Scratch {
     fn new() -> Self {
         static COUNT: AtomicU32 = AtomicU32::new(0);
-        let name = format!("mtrr-pat-{}-{}", std::process::id(), COUNT.fetch_add(1, Ordering::Relaxed));
+        let name = format!(
+            "mtrr-pat-{}-{}",
+            std::process::id(),
+            COUNT.fetch_add(1, Ordering::Relaxed)
+        );
         let path = env::temp_dir().join(name);
         fs::create_dir_all(&path).expect("a scratch folder");
         Self(path)

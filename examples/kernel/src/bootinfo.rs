@@ -22,7 +22,11 @@ impl BootInfo {
     /// # Safety
     /// `magic` and `address` are what the loader passed.
     pub unsafe fn read(magic: u32, address: usize) -> Self {
-        let mut info = Self { line: [0; LINE], length: 0, rsdp: 0 };
+        let mut info = Self {
+            line: [0; LINE],
+            length: 0,
+            rsdp: 0,
+        };
         match magic {
             // SAFETY: as the caller says.
             PVH => unsafe { info.read_pvh(address) },

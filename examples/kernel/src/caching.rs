@@ -42,7 +42,11 @@ fn read_msr(register: MsrAddr) -> Result<u64, MsrFault> {
 
 fn write_msr(register: MsrAddr, value: u64) -> Result<(), MsrFault> {
     // SAFETY: `mtrr_pat` decides what is written, by the promises made in `this_cpu`.
-    if unsafe { msr::write(register.0, value) } { Ok(()) } else { Err(MsrFault) }
+    if unsafe { msr::write(register.0, value) } {
+        Ok(())
+    } else {
+        Err(MsrFault)
+    }
 }
 
 /// Boot CPU, before any AP is started.
@@ -85,8 +89,10 @@ pub fn hold_point() -> Result<(), Error> {
 /// AP `n`, as the first thing it does once it may go on.
 pub fn ap_online(n: usize) {
     let slot = &SLOTS[n];
-    // SAFETY: these three belong to CPU `n` until it is online.
-    let (before, error) = unsafe { (&mut *slot.before.get(), &mut *slot.error.get()) };
+    // SAFETY: belongs to CPU `n` until it is online.
+    let before = unsafe { &mut *slot.before.get() };
+    // SAFETY: likewise.
+    let error = unsafe { &mut *slot.error.get() };
     scribble::apply(options::get().scribble, n, wanted());
     before.read_into();
     let kick = match options::get().hold {
@@ -99,7 +105,9 @@ pub fn ap_online(n: usize) {
 /// CPU `n`, in the kick's handler.
 pub fn attend(n: usize) {
     let mut cpu = this_cpu();
-    let result = SYNC.hold_point(&mut cpu, n).and_then(|()| SYNC.attend(&mut cpu, n));
+    let result = SYNC
+        .hold_point(&mut cpu, n)
+        .and_then(|()| SYNC.attend(&mut cpu, n));
     if let Err(error) = result {
         // SAFETY: this CPU's own; the boot CPU reads it after asking this CPU for its registers.
         unsafe { *SLOTS[n].error.get() = Some(error) };
@@ -109,7 +117,9 @@ pub fn attend(n: usize) {
 /// Boot CPU, when the last AP is online: everybody meets, if the policy is to do it all together or if some AP had to be left for
 /// later. None when there is nothing to do.
 pub fn meet_if_needed() -> Result<Option<Summary>, Error> {
-    let deferred = SYNC.policy().is_some_and(|policy| policy.resync == Resync::Deferred);
+    let deferred = SYNC
+        .policy()
+        .is_some_and(|policy| policy.resync == Resync::Deferred);
     if !deferred && SYNC.report().out_of_sync().next().is_none() {
         return Ok(None);
     }
@@ -124,8 +134,16 @@ pub fn change(round: u32) -> Result<Summary, Error> {
     if let Some((pair, range)) = wc_range(&target, round) {
         target.variable[pair] = range;
     }
-    if target.pat.is_some() && SYNC.policy().is_some_and(|policy| policy.pat != PatChoice::Keep) {
-        target.pat = Some(if round.is_multiple_of(2) { Pat::LOW_HALF_UNTOUCHED } else { Pat::LINUX });
+    if target.pat.is_some()
+        && SYNC
+            .policy()
+            .is_some_and(|policy| policy.pat != PatChoice::Keep)
+    {
+        target.pat = Some(if round.is_multiple_of(2) {
+            Pat::LOW_HALF_UNTOUCHED
+        } else {
+            Pat::LINUX
+        });
     }
     let summary = SYNC.change(&mut cpu, BOOT, &target, apic::kick)?;
     remember_wanted();
@@ -136,10 +154,22 @@ pub fn change(round: u32) -> Result<Summary, Error> {
 /// it: the one that holds it already, else the first that is not in use.
 fn wc_range(target: &Snapshot, round: u32) -> Option<(usize, VariableMtrr)> {
     const SIZE: u64 = 16 << 20;
-    let ours = |bits: PhysBits, round: u32| VariableMtrr::from_block(bits.end() / 2 + SIZE * u64::from(round), SIZE, MemType::WriteCombining, bits);
+    let ours = |bits: PhysBits, round: u32| {
+        VariableMtrr::from_block(
+            bits.end() / 2 + SIZE * u64::from(round),
+            SIZE,
+            MemType::WriteCombining,
+            bits,
+        )
+    };
     let pairs = target.variable_ranges();
-    let last = round.checked_sub(1).and_then(|last| ours(target.phys_bits, last));
-    let pair = pairs.iter().position(|pair| Some(*pair) == last).or_else(|| pairs.iter().position(|pair| !pair.valid()))?;
+    let last = round
+        .checked_sub(1)
+        .and_then(|last| ours(target.phys_bits, last));
+    let pair = pairs
+        .iter()
+        .position(|pair| Some(*pair) == last)
+        .or_else(|| pairs.iter().position(|pair| !pair.valid()))?;
     Some((pair, ours(target.phys_bits, round)?))
 }
 

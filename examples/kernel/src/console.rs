@@ -12,8 +12,13 @@ static UART: Racy<Option<Uart16550<PioBackend>>> = Racy::new(None);
 /// Sets COM1 up; again after S3, which resets it. A machine without one stays silent.
 pub fn init() {
     // SAFETY: COM1's ports belong to nobody else in this kernel.
-    let Ok(mut uart) = (unsafe { Uart16550::new_port(COM1) }) else { return };
-    let config = Config { baud_rate: BaudRate::Baud115200, ..Config::DEFAULT };
+    let Ok(mut uart) = (unsafe { Uart16550::new_port(COM1) }) else {
+        return;
+    };
+    let config = Config {
+        baud_rate: BaudRate::Baud115200,
+        ..Config::DEFAULT
+    };
     let present = uart.init(config).is_ok();
     // SAFETY: only the boot CPU calls this, when no AP prints.
     unsafe { *UART.get() = present.then_some(uart) };

@@ -3,7 +3,7 @@
 use crate::percpu;
 use acpi::fadt::Fadt;
 use acpi::madt::{Madt, MadtEntry};
-use acpi::{AcpiHandler, AcpiTables, PhysicalMapping};
+use acpi::{AcpiHandler, AcpiTables, AmlTable, PhysicalMapping};
 use core::ptr::NonNull;
 
 /// Fixed hardware of the machine. Ports are 0 where there is none.
@@ -27,8 +27,14 @@ pub struct Firmware {
 struct Identity;
 
 impl AcpiHandler for Identity {
-    unsafe fn map_physical_region<T>(&self, physical_address: usize, size: usize) -> PhysicalMapping<Self, T> {
-        let Some(pointer) = NonNull::new(physical_address as *mut T) else { panic!("ACPI table at address 0") };
+    unsafe fn map_physical_region<T>(
+        &self,
+        physical_address: usize,
+        size: usize,
+    ) -> PhysicalMapping<Self, T> {
+        let Some(pointer) = NonNull::new(physical_address as *mut T) else {
+            panic!("ACPI table at address 0")
+        };
         // SAFETY: memory below 4 GiB is mapped one to one, for ever.
         unsafe { PhysicalMapping::new(physical_address, pointer, size, size, self.clone()) }
     }
@@ -53,28 +59,47 @@ impl Firmware {
 }
 
 fn fixed_hardware(tables: &AcpiTables<Identity>) -> Firmware {
-    let fadt = tables.find_table::<Fadt>().unwrap_or_else(|error| panic!("FADT: {error:?}"));
+    let fadt = tables
+        .find_table::<Fadt>()
+        .unwrap_or_else(|error| panic!("FADT: {error:?}"));
     let event = fadt.pm1a_event_block().ok();
     let aml = tables.dsdt().ok();
     Firmware {
         facs: fadt.facs_address().unwrap_or(0),
         pm1a_event: event.map_or(0, |block| block.address as u16),
-        pm1a_control: fadt.pm1a_control_block().map_or(0, |block| block.address as u16),
-        pm1b_control: fadt.pm1b_control_block().ok().flatten().map_or(0, |block| block.address as u16),
+        pm1a_control: fadt
+            .pm1a_control_block()
+            .map_or(0, |block| block.address as u16),
+        pm1b_control: fadt
+            .pm1b_control_block()
+            .ok()
+            .flatten()
+            .map_or(0, |block| block.address as u16),
         pm1_event_bytes: event.map_or(4, |block| u16::from(block.bit_width / 8)),
-        pm_timer: fadt.pm_timer_block().ok().flatten().map_or(0, |block| block.address as u16),
+        pm_timer: fadt
+            .pm_timer_block()
+            .ok()
+            .flatten()
+            .map_or(0, |block| block.address as u16),
         smi_command: fadt.smi_cmd_port as u16,
         acpi_enable: fadt.acpi_enable,
-        // SAFETY: the table lies in mapped memory, with the length its header gives.
-        s3: aml.and_then(|aml| find_s3(unsafe { core::slice::from_raw_parts(aml.address as *const u8, aml.length as usize) })),
+        s3: aml.as_ref().map(stream).and_then(find_s3),
     }
+}
+
+/// The bytes of a table of AML.
+fn stream(aml: &AmlTable) -> &'static [u8] {
+    // SAFETY: the table lies in mapped memory, with the length its header gives, and stays there.
+    unsafe { core::slice::from_raw_parts(aml.address as *const u8, aml.length as usize) }
 }
 
 /// Lists every enabled CPU; the boot CPU, wherever the table has it, becomes number 0.
 fn list_cpus(tables: &AcpiTables<Identity>) {
     let boot = boot_apic_id();
     percpu::add(boot);
-    let madt = tables.find_table::<Madt>().unwrap_or_else(|error| panic!("MADT: {error:?}"));
+    let madt = tables
+        .find_table::<Madt>()
+        .unwrap_or_else(|error| panic!("MADT: {error:?}"));
     for entry in madt.get().entries() {
         let (id, flags) = match entry {
             MadtEntry::LocalApic(entry) => (u32::from(entry.apic_id), entry.flags),
@@ -82,7 +107,10 @@ fn list_cpus(tables: &AcpiTables<Identity>) {
             _ => continue,
         };
         if flags & 1 != 0 && id != boot && !percpu::add(id) {
-            crate::println!("more than {} CPUs: the rest is left alone", percpu::MAX_CPUS);
+            crate::println!(
+                "more than {} CPUs: the rest is left alone",
+                percpu::MAX_CPUS
+            );
             return;
         }
     }
@@ -111,8 +139,8 @@ fn find_s3(aml: &[u8]) -> Option<[u8; 2]> {
     let mut number = || {
         let (&code, tail) = rest.split_first()?;
         let (value, used) = match code {
-            0x00 | 0x01 => (code, 0),       // ZeroOp, OneOp
-            0x0a => (*tail.first()?, 1),    // a byte follows
+            0x00 | 0x01 => (code, 0),    // ZeroOp, OneOp
+            0x0a => (*tail.first()?, 1), // a byte follows
             _ => return None,
         };
         rest = tail.get(used..)?;

@@ -6,6 +6,10 @@
 //! were right in every round. `README.md` has the words of its command line; `caching.rs` is the part to read first.
 #![no_std]
 #![no_main]
+#![deny(
+    clippy::undocumented_unsafe_blocks,
+    clippy::multiple_unsafe_ops_per_block
+)]
 
 mod apic;
 mod bootinfo;
@@ -51,10 +55,21 @@ extern "C" fn kernel_main(magic: u32, info: usize) -> ! {
     let policy = policy(info.command_line());
     let before = RegFile::read();
     let outcome = caching::boot(policy).unwrap_or_else(|error| panic!("boot_init: {error}"));
-    println!("{} variable ranges; a refused WRMSR comes back as an error: {}", before.pair_count(), refusal());
+    println!(
+        "{} variable ranges; a refused WRMSR comes back as an error: {}",
+        before.pair_count(),
+        refusal()
+    );
 
     let mut verdict = Verdict::default();
-    live(&mut verdict, 0, &BootCpu { before, outcome: Some(outcome) });
+    live(
+        &mut verdict,
+        0,
+        &BootCpu {
+            before,
+            outcome: Some(outcome),
+        },
+    );
     for round in 1..=options::get().rounds {
         let boot = verdict.sleep(round, &firmware);
         live(&mut verdict, round, &boot);
@@ -80,7 +95,8 @@ fn prepare(info: &BootInfo) -> Firmware {
     tables::load(caching::BOOT);
     tables::build_idt();
     pic::mask_all();
-    let options = Options::parse(info.command_line()).unwrap_or_else(|word| panic!("bad value on the command line: {word}"));
+    let options = Options::parse(info.command_line())
+        .unwrap_or_else(|word| panic!("bad value on the command line: {word}"));
     // SAFETY: no AP runs yet.
     unsafe { options::set(options) };
     let firmware = Firmware::read(info.rsdp);
@@ -90,15 +106,31 @@ fn prepare(info: &BootInfo) -> Firmware {
     apic::enable();
     // SAFETY: no AP runs yet.
     unsafe { stacks::paint(percpu::count()) };
-    println!("mtrr-pat kernel: {} CPUs, {} TSC ticks a microsecond, S3 {:?}, command line \"{}\"", percpu::count(), clock::ticks(1), firmware.s3, info.command_line());
+    println!(
+        "mtrr-pat kernel: {} CPUs, {} TSC ticks a microsecond, S3 {:?}, command line \"{}\"",
+        percpu::count(),
+        clock::ticks(1),
+        firmware.s3,
+        info.command_line()
+    );
     firmware
 }
 
 /// The Linux PAT layout, waits long enough for an emulator on a busy host; then what the command line says.
 fn policy(line: &str) -> Policy {
-    let bounds = Bounds { gather: clock::ticks(30_000_000), hold: clock::ticks(5_000_000), finish: clock::ticks(30_000_000) };
-    let base = Policy { resync: options::get().resync, pat: PatChoice::Layout(mtrr_pat::pat::Pat::LINUX), bounds, ..Policy::DEFAULT };
-    base.with_command_line(line).unwrap_or_else(|error| panic!("{error}"))
+    let bounds = Bounds {
+        gather: clock::ticks(30_000_000),
+        hold: clock::ticks(5_000_000),
+        finish: clock::ticks(30_000_000),
+    };
+    let base = Policy {
+        resync: options::get().resync,
+        pat: PatChoice::Layout(mtrr_pat::pat::Pat::LINUX),
+        bounds,
+        ..Policy::DEFAULT
+    };
+    base.with_command_line(line)
+        .unwrap_or_else(|error| panic!("{error}"))
 }
 
 fn finish(mut verdict: Verdict) -> ! {
@@ -113,8 +145,14 @@ fn finish(mut verdict: Verdict) -> ! {
         aps[1],
         stacks::used(caching::BOOT)[0],
     );
-    verdict.differ += (0..percpu::count()).filter(|&n| stacks::exhausted(n)).count();
+    verdict.differ += (0..percpu::count())
+        .filter(|&n| stacks::exhausted(n))
+        .count();
     println!("{}", caching::report());
     println!("ALL DONE differ={}", verdict.differ);
-    if verdict.differ == 0 { exit::success() } else { exit::failure() }
+    if verdict.differ == 0 {
+        exit::success()
+    } else {
+        exit::failure()
+    }
 }

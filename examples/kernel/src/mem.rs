@@ -9,7 +9,9 @@ use core::arch::asm;
 #[unsafe(no_mangle)]
 unsafe extern "C" fn memcpy(to: *mut u8, from: *const u8, bytes: usize) -> *mut u8 {
     // SAFETY: the caller vouches for both areas; the direction flag is clear, as the ABI asks.
-    unsafe { asm!("rep movsb", inout("rcx") bytes => _, inout("rdi") to => _, inout("rsi") from => _, options(nostack, preserves_flags)) };
+    unsafe {
+        asm!("rep movsb", inout("rcx") bytes => _, inout("rdi") to => _, inout("rsi") from => _, options(nostack, preserves_flags))
+    };
     to
 }
 
@@ -34,7 +36,9 @@ unsafe extern "C" fn memmove(to: *mut u8, from: *const u8, bytes: usize) -> *mut
 #[unsafe(no_mangle)]
 unsafe extern "C" fn memset(to: *mut u8, byte: i32, bytes: usize) -> *mut u8 {
     // SAFETY: the caller vouches for the area.
-    unsafe { asm!("rep stosb", inout("rcx") bytes => _, inout("rdi") to => _, in("al") byte as u8, options(nostack, preserves_flags)) };
+    unsafe {
+        asm!("rep stosb", inout("rcx") bytes => _, inout("rdi") to => _, in("al") byte as u8, options(nostack, preserves_flags))
+    };
     to
 }
 
@@ -44,9 +48,9 @@ unsafe extern "C" fn memset(to: *mut u8, byte: i32, bytes: usize) -> *mut u8 {
 unsafe extern "C" fn memcmp(a: *const u8, b: *const u8, bytes: usize) -> i32 {
     for i in 0..bytes {
         // SAFETY: the caller vouches for `bytes` bytes at `a`. Volatile, so that the loop is not recognised as memcmp.
-        let x = unsafe { a.add(i).read_volatile() };
+        let x = unsafe { a.wrapping_add(i).read_volatile() };
         // SAFETY: likewise at `b`.
-        let y = unsafe { b.add(i).read_volatile() };
+        let y = unsafe { b.wrapping_add(i).read_volatile() };
         if x != y {
             return i32::from(x) - i32::from(y);
         }

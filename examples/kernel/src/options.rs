@@ -125,7 +125,9 @@ impl Options {
                 ("rounds", count) => options.rounds = count.parse().map_err(|_| word)?,
                 ("cpus", count) => options.cpus = count.parse().map_err(|_| word)?,
                 ("quiet", "") => options.quiet = true,
-                ("resync" | "scribble" | "wake" | "trampoline" | "order" | "hold", _) => return Err(word),
+                ("resync" | "scribble" | "wake" | "trampoline" | "order" | "hold", _) => {
+                    return Err(word);
+                }
                 _ => {}
             }
         }

@@ -63,7 +63,13 @@ pub static SLOTS: [Slot; MAX_CPUS] = [const {
     }
 }; MAX_CPUS];
 
-pub static MAIL: [Mail; MAX_CPUS] = [const { Mail { go: AtomicU32::new(0), request: AtomicU32::new(0), sequence: AtomicU32::new(0) } }; MAX_CPUS];
+pub static MAIL: [Mail; MAX_CPUS] = [const {
+    Mail {
+        go: AtomicU32::new(0),
+        request: AtomicU32::new(0),
+        sequence: AtomicU32::new(0),
+    }
+}; MAX_CPUS];
 
 /// Lists a CPU; numbers go up from 0, the boot CPU. False when the table is full.
 pub fn add(apic_id: u32) -> bool {
@@ -72,11 +78,11 @@ pub fn add(apic_id: u32) -> bool {
         return false;
     }
     // SAFETY: only the boot CPU runs while CPUs are listed.
-    unsafe {
-        (*APIC_IDS.get())[n] = apic_id;
-        *SLOTS[n].number.get() = n;
-        *CPU_COUNT.get() = n as u32 + 1;
-    }
+    unsafe { (*APIC_IDS.get())[n] = apic_id };
+    // SAFETY: likewise.
+    unsafe { *SLOTS[n].number.get() = n };
+    // SAFETY: likewise.
+    unsafe { *CPU_COUNT.get() = n as u32 + 1 };
     true
 }
 
@@ -105,6 +111,8 @@ pub fn adopt(n: usize) {
 pub fn this() -> usize {
     let n: usize;
     // SAFETY: `adopt` pointed GS at a slot, whose first word is the number.
-    unsafe { asm!("mov {}, gs:[0]", out(reg) n, options(nostack, pure, readonly, preserves_flags)) };
+    unsafe {
+        asm!("mov {}, gs:[0]", out(reg) n, options(nostack, pure, readonly, preserves_flags))
+    };
     n
 }

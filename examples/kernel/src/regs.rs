@@ -10,7 +10,9 @@ pub const PAT: u32 = 0x277;
 pub const PAIRS: u32 = 0x200;
 /// Room for base/mask pairs before the first fixed-range register.
 pub const MAX_PAIRS: usize = 40;
-pub const FIXED: [u32; 11] = [0x250, 0x258, 0x259, 0x268, 0x269, 0x26a, 0x26b, 0x26c, 0x26d, 0x26e, 0x26f];
+pub const FIXED: [u32; 11] = [
+    0x250, 0x258, 0x259, 0x268, 0x269, 0x26a, 0x26b, 0x26c, 0x26d, 0x26e, 0x26f,
+];
 
 const CR0_CD_NW: u64 = 0x6000_0000;
 
@@ -26,7 +28,14 @@ pub struct RegFile {
 }
 
 impl RegFile {
-    pub const EMPTY: Self = Self { cap: 0, def_type: 0, pat: 0, fixed: [0; 11], pairs: [[0; 2]; MAX_PAIRS], cr0: 0 };
+    pub const EMPTY: Self = Self {
+        cap: 0,
+        def_type: 0,
+        pat: 0,
+        fixed: [0; 11],
+        pairs: [[0; 2]; MAX_PAIRS],
+        cr0: 0,
+    };
 
     /// Reads the calling CPU. A register that the CPU refuses to give reads as 0.
     pub fn read() -> Self {
@@ -55,7 +64,10 @@ impl RegFile {
         }
         let pairs = self.pair_count();
         for (pair, register) in self.pairs[..pairs].iter_mut().zip((PAIRS..).step_by(2)) {
-            *pair = [msr::read(register).unwrap_or(0), msr::read(register + 1).unwrap_or(0)];
+            *pair = [
+                msr::read(register).unwrap_or(0),
+                msr::read(register + 1).unwrap_or(0),
+            ];
         }
     }
 
@@ -112,7 +124,11 @@ pub struct Diff {
 
 impl Diff {
     pub fn registers(&self) -> usize {
-        usize::from(self.cap) + usize::from(self.default) + usize::from(self.pat) + self.fixed + self.variable
+        usize::from(self.cap)
+            + usize::from(self.default)
+            + usize::from(self.pat)
+            + self.fixed
+            + self.variable
     }
 }
 
@@ -123,7 +139,13 @@ impl fmt::Display for Diff {
             return Ok(());
         }
         let mut separator = " (";
-        for (name, count) in [("cap", self.cap.into()), ("default", self.default.into()), ("fixed", self.fixed), ("variable", self.variable), ("pat", self.pat.into())] {
+        for (name, count) in [
+            ("cap", self.cap.into()),
+            ("default", self.default.into()),
+            ("fixed", self.fixed),
+            ("variable", self.variable),
+            ("pat", self.pat.into()),
+        ] {
             if count != 0 {
                 write!(f, "{separator}{name}:{count}")?;
                 separator = " ";
@@ -136,7 +158,11 @@ impl fmt::Display for Diff {
 /// The short form that the log has for a CPU's state.
 impl fmt::Display for RegFile {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let valid = self.pairs.iter().filter(|[_, mask]| mask & 0x800 != 0).count();
+        let valid = self
+            .pairs
+            .iter()
+            .filter(|[_, mask]| mask & 0x800 != 0)
+            .count();
         write!(
             f,
             "E={} FE={} default={} ranges={valid} pat={:016x}{}",
@@ -144,7 +170,11 @@ impl fmt::Display for RegFile {
             u8::from(self.fixed_enabled()),
             self.def_type & 0xff,
             self.pat,
-            if self.caching_off() { " caching=off" } else { "" },
+            if self.caching_off() {
+                " caching=off"
+            } else {
+                ""
+            },
         )
     }
 }

@@ -42,7 +42,10 @@ impl Verdict {
         smp::install_trampoline();
         caching::start_order(|n| self.bring_up_one(n));
         if let Some(Some(summary)) = self.expect("rendezvous", caching::meet_if_needed()) {
-            println!("round {round}: {} CPUs met, {} differed, {} out of sync", summary.cpus, summary.differed, summary.out_of_sync);
+            println!(
+                "round {round}: {} CPUs met, {} differed, {} out of sync",
+                summary.cpus, summary.differed, summary.out_of_sync
+            );
         }
         let out = caching::report().out_of_sync().count();
         if out != 0 {
@@ -51,7 +54,10 @@ impl Verdict {
     }
 
     fn bring_up_one(&mut self, n: usize) {
-        if self.expect("declaring an AP", caching::starting(n)).is_none() {
+        if self
+            .expect("declaring an AP", caching::starting(n))
+            .is_none()
+        {
             return;
         }
         let mut stuck = None;
@@ -69,23 +75,25 @@ impl Verdict {
     ///
     /// With `boot` a line is printed for each.
     pub fn compare(&mut self, round: u32, boot: Option<&BootCpu>) {
+        // SAFETY: the boot CPU's own.
+        unsafe { (*SLOTS[BOOT].after.get()).read_into() };
         for n in 0..percpu::count() {
-            if n != BOOT && !smp::ask(n, smp::Request::Record) {
+            if n == BOOT || smp::ask(n, smp::Request::Record) {
+                self.compare_one(round, n, boot);
+            } else {
                 self.failed(format_args!("CPU {n} does not answer"));
-                continue;
             }
-            if n == BOOT {
-                // SAFETY: the boot CPU's own.
-                unsafe { (*SLOTS[n].after.get()).read_into() };
-            }
-            self.compare_one(round, n, boot);
         }
     }
 
     fn compare_one(&mut self, round: u32, n: usize, boot: Option<&BootCpu>) {
         let slot = &SLOTS[n];
-        // SAFETY: CPU `n` has answered, and writes none of these before it is asked again.
-        let (ap_before, after, error) = unsafe { (&*slot.before.get(), &*slot.after.get(), (*slot.error.get()).take()) };
+        // SAFETY: CPU `n` has answered, and writes none of these three before it is asked again.
+        let ap_before = unsafe { &*slot.before.get() };
+        // SAFETY: likewise.
+        let after = unsafe { &*slot.after.get() };
+        // SAFETY: likewise.
+        let error = unsafe { (*slot.error.get()).take() };
         let differs = after.diff(caching::wanted());
         self.differ += differs.registers() + usize::from(after.caching_off());
         if let Some(error) = error {
@@ -105,7 +113,12 @@ impl Verdict {
     /// Gives the running machine another map.
     pub fn change(&mut self, round: u32) {
         if let Some(summary) = self.expect("change", caching::change(round)) {
-            println!("round {round}: map changed on {} CPUs, {} out of sync, now {}", summary.cpus, summary.out_of_sync, caching::wanted());
+            println!(
+                "round {round}: map changed on {} CPUs, {} out of sync, now {}",
+                summary.cpus,
+                summary.out_of_sync,
+                caching::wanted()
+            );
             self.differ += summary.out_of_sync as usize;
         }
         self.compare(round, None);
@@ -122,7 +135,10 @@ impl Verdict {
         if let Some(saved) = self.expect("suspend", caching::suspend())
             && !saved.changes.is_empty()
         {
-            self.failed(format_args!("the boot CPU's registers moved behind the crate's back: {}", saved.changes));
+            self.failed(format_args!(
+                "the boot CPU's registers moved behind the crate's back: {}",
+                saved.changes
+            ));
         }
         let wake = options::get().wake;
         if !sleep::suspend(firmware, wake) {
@@ -148,12 +164,24 @@ fn print_line(round: u32, n: usize, boot: &BootCpu, before: &RegFile, after: &Re
     if let Some((core, thread)) = caching::place(n) {
         crate::print!(" core {core} thread {thread}");
     }
-    crate::print!(" | before {before} differs={} | ", before.diff(caching::wanted()));
+    crate::print!(
+        " | before {before} differs={} | ",
+        before.diff(caching::wanted())
+    );
     let line = caching::report_of(n);
     // The rendezvous looks at the boot CPU again and finds it in line; what was done to it comes from before that.
-    let outcome = if n == BOOT { boot.outcome } else { line.and_then(|line| line.outcome) };
+    let outcome = if n == BOOT {
+        boot.outcome
+    } else {
+        line.and_then(|line| line.outcome)
+    };
     match outcome {
-        Some(outcome) => crate::print!("path={} changed={} ticks={}", outcome.path, outcome.changes, outcome.ticks),
+        Some(outcome) => crate::print!(
+            "path={} changed={} ticks={}",
+            outcome.path,
+            outcome.changes,
+            outcome.ticks
+        ),
         None => crate::print!("path=none"),
     }
     if let Some(line) = line {

@@ -19,7 +19,11 @@ pub fn alarm_in_two_seconds() {
     while read(STATUS_A) & UPDATING != 0 {}
     let control = read(STATUS_B);
     let now = read(SECONDS);
-    let alarm = if control & BINARY != 0 { (now + 2) % 60 } else { to_bcd((from_bcd(now) + 2) % 60) };
+    let alarm = if control & BINARY != 0 {
+        (now + 2) % 60
+    } else {
+        to_bcd((from_bcd(now) + 2) % 60)
+    };
     write(SECONDS_ALARM, alarm);
     write(MINUTES_ALARM, ANY);
     write(HOURS_ALARM, ANY);
@@ -37,7 +41,7 @@ fn from_bcd(value: u8) -> u8 {
 }
 
 fn to_bcd(value: u8) -> u8 {
-    (value / 10) << 4 | value % 10
+    ((value / 10) << 4) | (value % 10)
 }
 
 fn read(register: u8) -> u8 {

@@ -18,7 +18,11 @@ pub fn apply(what: Scribble, n: usize, saved: &RegFile) {
             write(saved);
             poke(DEF_TYPE, saved.def_type & !ENABLE);
         }
-        Scribble::Zero => write(&RegFile { cap: saved.cap, pat: saved.pat, ..RegFile::EMPTY }),
+        Scribble::Zero => write(&RegFile {
+            cap: saved.cap,
+            pat: saved.pat,
+            ..RegFile::EMPTY
+        }),
         Scribble::Range => {
             write(saved);
             spoil_range(saved);

@@ -31,7 +31,9 @@ static CONTROL: Racy<[(u16, u16); 2]> = Racy::new([(0, 0); 2]);
 ///
 /// APs must be parked. False when the machine refused to sleep.
 pub fn suspend(firmware: &Firmware, wake: Wake) -> bool {
-    let Some(types) = firmware.s3 else { return false };
+    let Some(types) = firmware.s3 else {
+        return false;
+    };
     smp::install_trampoline();
     set_waking_vector(firmware.facs);
     take_over_from_firmware(firmware);
@@ -40,8 +42,14 @@ pub fn suspend(firmware: &Firmware, wake: Wake) -> bool {
     // SAFETY: only the boot CPU runs.
     unsafe {
         *CONTROL.get() = [
-            (firmware.pm1a_control, control_value(firmware.pm1a_control, types[0])),
-            (firmware.pm1b_control, control_value(firmware.pm1b_control, types[1])),
+            (
+                firmware.pm1a_control,
+                control_value(firmware.pm1a_control, types[0]),
+            ),
+            (
+                firmware.pm1b_control,
+                control_value(firmware.pm1b_control, types[1]),
+            ),
         ];
     }
     // SAFETY: the waking vector leads to `s3_woken`, which returns here on this stack.

@@ -30,7 +30,8 @@ static STACKS: Stacks<OWN> = Stacks([const { Racy::new(MaybeUninit::zeroed()) };
 static stack_bytes: u64 = OWN as u64;
 
 #[unsafe(link_section = ".stacks")]
-static INTERRUPT_STACKS: Stacks<INTERRUPT_TOTAL> = Stacks([const { Racy::new(MaybeUninit::zeroed()) }; MAX_CPUS]);
+static INTERRUPT_STACKS: Stacks<INTERRUPT_TOTAL> =
+    Stacks([const { Racy::new(MaybeUninit::zeroed()) }; MAX_CPUS]);
 
 /// Top of the stack for interrupt stack slot `slot` of CPU `n`.
 pub fn interrupt_top(n: usize, slot: u16) -> usize {
@@ -45,7 +46,9 @@ pub fn interrupt_top(n: usize, slot: u16) -> usize {
 pub unsafe fn paint(count: usize) {
     let stack_pointer: usize;
     // SAFETY: reads a register.
-    unsafe { asm!("mov {}, rsp", out(reg) stack_pointer, options(nomem, nostack, preserves_flags)) };
+    unsafe {
+        asm!("mov {}, rsp", out(reg) stack_pointer, options(nomem, nostack, preserves_flags))
+    };
     let in_use = stack_pointer - MARGIN;
     for n in 0..count {
         let (bottom, bytes) = own(n);
@@ -69,7 +72,9 @@ pub fn exhausted(n: usize) -> bool {
 pub fn used(n: usize) -> [usize; 2] {
     [own(n), kick(n)].map(|(bottom, bytes)| {
         // SAFETY: a read of words that their owner may be writing: at worst off by the last frame.
-        let untouched = (bottom..bottom + bytes).step_by(8).take_while(|&at| unsafe { (at as *const u64).read_volatile() } == PATTERN);
+        let untouched = (bottom..bottom + bytes)
+            .step_by(8)
+            .take_while(|&at| unsafe { (at as *const u64).read_volatile() } == PATTERN);
         bytes - 8 * untouched.count()
     })
 }

@@ -21,8 +21,10 @@ const IST_FATAL: u16 = 3;
 #[repr(align(128))]
 struct Own<T>(Racy<T>);
 
-static GDT: [Own<GlobalDescriptorTable>; MAX_CPUS] = [const { Own(Racy::new(GlobalDescriptorTable::new())) }; MAX_CPUS];
-static TSS: [Own<TaskStateSegment>; MAX_CPUS] = [const { Own(Racy::new(TaskStateSegment::new())) }; MAX_CPUS];
+static GDT: [Own<GlobalDescriptorTable>; MAX_CPUS] =
+    [const { Own(Racy::new(GlobalDescriptorTable::new())) }; MAX_CPUS];
+static TSS: [Own<TaskStateSegment>; MAX_CPUS] =
+    [const { Own(Racy::new(TaskStateSegment::new())) }; MAX_CPUS];
 static IDT: Racy<InterruptDescriptorTable> = Racy::new(InterruptDescriptorTable::new());
 
 /// Gives CPU `n` its tables; called by that CPU, with interrupts off, when it starts and when it comes back from S3.
@@ -30,7 +32,8 @@ pub fn load(n: usize) {
     // SAFETY: entry `n` is used by CPU `n` alone.
     let tss = unsafe { &mut *TSS[n].0.get() };
     for slot in [IST_KICK, IST_PROTECTION, IST_NMI, IST_FATAL] {
-        tss.interrupt_stack_table[usize::from(slot)] = VirtAddr::new(stacks::interrupt_top(n, slot) as u64);
+        tss.interrupt_stack_table[usize::from(slot)] =
+            VirtAddr::new(stacks::interrupt_top(n, slot) as u64);
     }
     // Built anew each time: the task descriptor of a CPU that went through S3 is marked busy.
     let mut table = GlobalDescriptorTable::new();
@@ -45,7 +48,11 @@ pub fn load(n: usize) {
     // SAFETY: `code` is a 64-bit code segment of the table just loaded.
     unsafe { CS::set_reg(code) };
     // SAFETY: `data` is a writable data segment of that table.
-    unsafe { (SS::set_reg(data), DS::set_reg(data), ES::set_reg(data)) };
+    unsafe { SS::set_reg(data) };
+    // SAFETY: likewise.
+    unsafe { DS::set_reg(data) };
+    // SAFETY: likewise.
+    unsafe { ES::set_reg(data) };
     // SAFETY: `task` describes this CPU's TSS.
     unsafe { load_tss(task) };
     // SAFETY: built by `build_idt` before any CPU comes here.
@@ -69,12 +76,20 @@ pub fn build_idt() {
     gate!(idt.invalid_opcode, traps::invalid_opcode, IST_FATAL);
     gate!(idt.double_fault, traps::double_fault, IST_FATAL);
     gate!(idt.invalid_tss, traps::invalid_tss, IST_FATAL);
-    gate!(idt.segment_not_present, traps::segment_not_present, IST_FATAL);
+    gate!(
+        idt.segment_not_present,
+        traps::segment_not_present,
+        IST_FATAL
+    );
     gate!(idt.stack_segment_fault, traps::stack_fault, IST_FATAL);
     gate!(idt.page_fault, traps::page_fault, IST_FATAL);
     gate!(idt.machine_check, traps::machine_check, IST_FATAL);
     gate!(idt.simd_floating_point, traps::simd, IST_FATAL);
-    gate!(idt.general_protection_fault, traps::general_protection, IST_PROTECTION);
+    gate!(
+        idt.general_protection_fault,
+        traps::general_protection,
+        IST_PROTECTION
+    );
     gate!(idt.non_maskable_interrupt, traps::ignored, IST_NMI);
     gate!(idt[traps::KICK], traps::kick, IST_KICK);
     gate!(idt[traps::TIMER], traps::ignored, IST_NMI);

@@ -30,7 +30,15 @@ extern "C" fn fatal(frame: &TrapFrame) -> ! {
     let cr2: u64 = x86_64::registers::control::Cr2::read_raw();
     println!(
         "TRAP vector={} error={:#x} rip={:#x} rsp={:#x} rflags={:#x} cs={:#x} ss={:#x} cr2={:#x} cpu={}",
-        frame.vector, frame.error, frame.rip, frame.rsp, frame.rflags, frame.cs, frame.ss, cr2, percpu::this()
+        frame.vector,
+        frame.error,
+        frame.rip,
+        frame.rsp,
+        frame.rflags,
+        frame.cs,
+        frame.ss,
+        cr2,
+        percpu::this()
     );
     crate::exit::failure()
 }
