@@ -107,6 +107,22 @@ impl Plan {
         Delta::marked(&self.have, want, self.marks)
     }
 
+    /// Compares again, because registers of this CPU may have been written since; keeps what it
+    /// found before if they cannot be read now.
+    pub(crate) fn renew(
+        &mut self,
+        cpu: &mut impl CpuOps,
+        want: &Snapshot,
+        platform: &Platform,
+        policy: &Policy,
+    ) {
+        if self.mtrr_error.is_none()
+            && let Ok(now) = Self::examine(cpu, want, platform, policy, Arrival::Again)
+        {
+            *self = now;
+        }
+    }
+
     /// The dearest thing that has to be done.
     #[must_use]
     pub fn need(&self) -> Need {
@@ -176,8 +192,7 @@ impl Plan {
                     None => Ok(()),
                 };
                 if self.caching_off {
-                    let cr0 = cpu.read_cr0();
-                    cpu.write_cr0(cr0 & !(CR0_CD | CR0_NW));
+                    turn_caching_on(cpu);
                 }
                 pat
             }
@@ -207,6 +222,14 @@ pub fn flush_tlb(cpu: &mut impl CpuOps) {
     let cr4 = cpu.read_cr4();
     cpu.write_cr4(cr4 ^ CR4_PGE);
     cpu.write_cr4(cr4);
+}
+
+/// Clears CR0.CD and CR0.NW, if one is set.
+pub(crate) fn turn_caching_on(cpu: &mut impl CpuOps) {
+    let cr0 = cpu.read_cr0();
+    if cr0 & (CR0_CD | CR0_NW) != 0 {
+        cpu.write_cr0(cr0 & !(CR0_CD | CR0_NW));
+    }
 }
 
 /// Runs `f` with interrupts masked, and leaves RFLAGS.IF as it was.
