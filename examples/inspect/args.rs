@@ -95,11 +95,20 @@ fn want(text: &str) -> Result<Want, String> {
     let memtype = memtype(name)?;
     let (start, end) = if let Some((start, size)) = range.split_once(['+', '/']) {
         let start = address(start)?;
-        (start, start.checked_add(address(size)?).ok_or("the range wraps around")?)
+        (
+            start,
+            start
+                .checked_add(address(size)?)
+                .ok_or("the range wraps around")?,
+        )
     } else if let Some((start, last)) = range.split_once('-') {
         let last = address(last)?;
         // A page multiple is the first byte after, anything else the last byte.
-        let end = if last.is_multiple_of(0x1000) { last } else { last.saturating_add(1) };
+        let end = if last.is_multiple_of(0x1000) {
+            last
+        } else {
+            last.saturating_add(1)
+        };
         (address(start)?, end)
     } else {
         return Err("a range is START-LAST or START+SIZE".into());
@@ -136,7 +145,15 @@ mod tests {
         ] {
             assert_eq!(want(text), Ok(wanted), "{text}");
         }
-        for text in ["", "=WC", "0-0=WB", "1-2=WB", "0-4096", "0xffffffffffffffff+4K=WB", "a+b=c"] {
+        for text in [
+            "",
+            "=WC",
+            "0-0=WB",
+            "1-2=WB",
+            "0-4096",
+            "0xffffffffffffffff+4K=WB",
+            "a+b=c",
+        ] {
             assert!(want(text).is_err(), "{text}");
         }
     }

@@ -78,8 +78,14 @@ fn same(a: &Snapshot, b: &Snapshot) -> bool {
 /// One line per kind of difference: the CPUs, by core, and the groups.
 pub fn lines(machine: &Machine, standings: &[Standing]) -> Vec<String> {
     let mut kinds: Vec<(Vec<&'static str>, Vec<u32>)> = Vec::new();
-    for standing in standings.iter().filter(|standing| !standing.differs.is_empty()) {
-        match kinds.iter_mut().find(|(groups, _)| *groups == standing.differs) {
+    for standing in standings
+        .iter()
+        .filter(|standing| !standing.differs.is_empty())
+    {
+        match kinds
+            .iter_mut()
+            .find(|(groups, _)| *groups == standing.differs)
+        {
             Some((_, cpus)) => cpus.push(standing.cpu),
             None => kinds.push((standing.differs.clone(), vec![standing.cpu])),
         }
@@ -112,7 +118,11 @@ pub fn named(machine: &Machine, cpus: &[u32]) -> String {
     let parts: Vec<String> = by_core
         .into_iter()
         .map(|((package, core), list)| {
-            let package = if many { format!("package {package} ") } else { String::new() };
+            let package = if many {
+                format!("package {package} ")
+            } else {
+                String::new()
+            };
             format!("CPU {} ({package}core {core})", list.join(" and "))
         })
         .collect();

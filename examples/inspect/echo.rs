@@ -60,11 +60,17 @@ fn same_range(a: &VariableMtrr, b: &VariableMtrr, snapshot: &Snapshot) -> bool {
 /// new cacheable ones, large before small. With `rebuild`, no cacheable range is kept.
 fn steps(programmed: &Snapshot, plan: &Plan, rebuild: bool) -> Vec<Step> {
     let cacheable = |pair: &VariableMtrr| {
-        !matches!(pair.memtype(), Ok(MemType::Uncachable | MemType::WriteCombining))
+        !matches!(
+            pair.memtype(),
+            Ok(MemType::Uncachable | MemType::WriteCombining)
+        )
     };
     let kept = |pair: &VariableMtrr| {
         !(rebuild && cacheable(pair))
-            && plan.registers().iter().any(|new| same_range(new, pair, programmed))
+            && plan
+                .registers()
+                .iter()
+                .any(|new| same_range(new, pair, programmed))
     };
     let old: Vec<(usize, VariableMtrr)> = programmed
         .variable_ranges()
@@ -84,12 +90,20 @@ fn steps(programmed: &Snapshot, plan: &Plan, rebuild: bool) -> Vec<Step> {
         .collect();
     new.sort_by_key(|pair| std::cmp::Reverse(pair.block(programmed.phys_bits).map(|b| b.1)));
     let drops = |want: bool| {
-        old.iter().filter(move |(_, pair)| cacheable(pair) == want).map(|(n, _)| Step::Drop(*n))
+        old.iter()
+            .filter(move |(_, pair)| cacheable(pair) == want)
+            .map(|(n, _)| Step::Drop(*n))
     };
     let adds = |want: bool| {
-        new.iter().filter(move |pair| cacheable(pair) == want).map(|pair| Step::Add(*pair))
+        new.iter()
+            .filter(move |pair| cacheable(pair) == want)
+            .map(|pair| Step::Add(*pair))
     };
-    drops(true).chain(adds(false)).chain(drops(false)).chain(adds(true)).collect()
+    drops(true)
+        .chain(adds(false))
+        .chain(drops(false))
+        .chain(adds(true))
+        .collect()
 }
 
 /// Plays the steps: a free slot for every addition, nothing that is uncachable or write-combining
@@ -106,7 +120,11 @@ fn safe(programmed: &Snapshot, target: &Snapshot, steps: &[Step]) -> Result<(), 
                 }
             }
             Step::Add(pair) => {
-                let slot = now.variable.iter_mut().take(count).find(|slot| !slot.valid());
+                let slot = now
+                    .variable
+                    .iter_mut()
+                    .take(count)
+                    .find(|slot| !slot.valid());
                 *slot.ok_or("no register is free on the way")? = *pair;
             }
         }
@@ -148,7 +166,9 @@ fn line(step: &Step, snapshot: &Snapshot) -> String {
         Step::Drop(index) => format!("echo \"disable={index}\" > /proc/mtrr"),
         Step::Add(pair) => {
             let (base, size) = pair.block(snapshot.phys_bits).unwrap_or_default();
-            let name = pair.memtype().map_or("?".to_string(), |memtype| memtype.to_string());
+            let name = pair
+                .memtype()
+                .map_or("?".to_string(), |memtype| memtype.to_string());
             format!("echo \"base={base:#x} size={size:#x} type={name}\" > /proc/mtrr")
         }
     }

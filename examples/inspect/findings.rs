@@ -125,10 +125,17 @@ fn cpu_text(
         .filter_map(|place| machine.cpus.get(place).map(|(number, _)| *number))
         .collect();
     let boot = machine.cpus.first().map_or(0, |(number, _)| *number);
-    let word = if numbers.len() == 1 { "differs" } else { "differ" };
+    let word = if numbers.len() == 1 {
+        "differs"
+    } else {
+        "differ"
+    };
     match text.split_once(" from CPU 0 ") {
         Some((_, rest)) => {
-            format!("{} {word} from CPU {boot} {rest}", differs::named(machine, &numbers))
+            format!(
+                "{} {word} from CPU {boot} {rest}",
+                differs::named(machine, &numbers)
+            )
         }
         None => text,
     }

@@ -1,8 +1,8 @@
 //! `--json`: one object with keys that stay.
 
+use mtrr_pat::memtype::{MemType, PatType};
 use mtrr_pat::pat::Pat;
 use mtrr_pat::ranges::PhysBits;
-use mtrr_pat::memtype::{MemType, PatType};
 use mtrr_pat::regs::VariableMtrr;
 use serde_json::{Value, json};
 
@@ -45,7 +45,11 @@ fn type_name(memtype: Option<MemType>) -> &'static str {
 }
 
 fn map_of(report: &Report, has_mtrr: bool) -> Vec<Value> {
-    let runs = if has_mtrr { report.map.runs.as_slice() } else { &[] };
+    let runs = if has_mtrr {
+        report.map.runs.as_slice()
+    } else {
+        &[]
+    };
     runs.iter()
         .map(|run| {
             json!({
@@ -132,7 +136,9 @@ fn cpus(report: &Report) -> Vec<Value> {
 }
 
 fn pat(word: Pat) -> Vec<&'static str> {
-    (0..8).map(|slot| word.slot(slot).map_or("reserved", PatType::short)).collect()
+    (0..8)
+        .map(|slot| word.slot(slot).map_or("reserved", PatType::short))
+        .collect()
 }
 
 // V and the type are no address bits.

@@ -22,7 +22,8 @@ pub fn read() -> Result<Dump, String> {
                 return Err(format!("{why}; and /proc/mtrr says nothing either"));
             }
             let mut mtrr = mtrr;
-            mtrr.notes.push(format!("{why}; taken from /proc/mtrr instead"));
+            mtrr.notes
+                .push(format!("{why}; taken from /proc/mtrr instead"));
             Ok(mtrr)
         }
     }
@@ -97,7 +98,11 @@ fn cpu_numbers() -> Result<Vec<u32>, String> {
         .filter_map(|entry| entry.file_name().to_str()?.parse().ok())
         .filter(|cpu| Path::new(&format!("/dev/cpu/{cpu}/msr")).exists())
         .collect();
-    if numbers.is_empty() { Err(missing.into()) } else { Ok(numbers) }
+    if numbers.is_empty() {
+        Err(missing.into())
+    } else {
+        Ok(numbers)
+    }
 }
 
 /// Opens the MSR device of a CPU.

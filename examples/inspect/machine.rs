@@ -50,7 +50,10 @@ impl Machine {
 
     /// Whether the dump says FE.
     pub fn fixed_enabled_known(&self) -> bool {
-        let first = self.cpus.first().and_then(|(number, _)| self.dump.cpus.get(number));
+        let first = self
+            .cpus
+            .first()
+            .and_then(|(number, _)| self.dump.cpus.get(number));
         first.is_some_and(|regs| regs.fixed_enabled.is_some())
     }
 
@@ -101,7 +104,11 @@ pub fn resolve(dump: Dump, flag: Option<PhysBits>, default: Option<MemType>) -> 
         notes,
         dump,
     };
-    machine.ram_end = machine.ram.last().map(|range| range.1).or(machine.dump.ram_end);
+    machine.ram_end = machine
+        .ram
+        .last()
+        .map(|range| range.1)
+        .or(machine.dump.ram_end);
     if let Some((number, boot)) = boot {
         machine.add_boot(number, &boot);
         machine.add_others(number, &boot);
@@ -144,7 +151,8 @@ impl Machine {
             self.fixed_known = false;
             self.count_known = false;
             self.cpus.push((number, snapshot));
-            self.notes.push("the dump shows no MTRRs: only the PAT is looked at".into());
+            self.notes
+                .push("the dump shows no MTRRs: only the PAT is looked at".into());
             return;
         }
         self.note_gaps(regs);
@@ -161,11 +169,19 @@ impl Machine {
             || regs.fixed_enabled == Some(false)
             || regs.fixed_known() && regs.fixed_enabled.is_some();
         let listed_off = regs.variable.values().any(|entry| *entry == Variable::Off);
-        let from_proc = regs.variable.values().any(|e| matches!(e, Variable::Range { .. }));
-        let top = regs.variable.keys().next_back().map_or(0, |last| usize::from(*last) + 1);
+        let from_proc = regs
+            .variable
+            .values()
+            .any(|e| matches!(e, Variable::Range { .. }));
+        let top = regs
+            .variable
+            .keys()
+            .next_back()
+            .map_or(0, |last| usize::from(*last) + 1);
         self.count_known = regs.cap.is_some() || listed_off || !from_proc && top >= 8;
         if !self.enabled_known {
-            self.notes.push("assumed: the MTRRs are on (the dump does not say)".into());
+            self.notes
+                .push("assumed: the MTRRs are on (the dump does not say)".into());
         }
         if !self.default_known {
             let name = assumed_default(regs).short();
@@ -174,10 +190,16 @@ impl Machine {
             } else {
                 "no range is write-back, and RAM has to be"
             };
-            self.notes.push(format!("assumed: default type {name} ({why}; the dump does not say)"));
+            self.notes.push(format!(
+                "assumed: default type {name} ({why}; the dump does not say)"
+            ));
         }
         if !self.fixed_known {
-            let seen = if regs.fixed_seen() { "incomplete" } else { "not in the dump" };
+            let seen = if regs.fixed_seen() {
+                "incomplete"
+            } else {
+                "not in the dump"
+            };
             self.notes.push(format!(
                 "fixed ranges {seen}: types below 1 MiB are not known; shown is what the variable \
                  ranges say there"
@@ -213,7 +235,11 @@ impl Machine {
             variable_count(regs) as u64 | MtrrCap::WC.bits() | if fixed { 1 << 8 } else { 0 }
         });
         // Without the words of the fixed ranges, they cannot be looked up.
-        let cap = if fixed { cap } else { cap & !MtrrCap::FIX.bits() };
+        let cap = if fixed {
+            cap
+        } else {
+            cap & !MtrrCap::FIX.bits()
+        };
         snapshot.cap = Some(MtrrCap::from_raw(cap));
         let default = regs.default.unwrap_or_else(|| assumed_default(regs).raw());
         let mut def_type = u64::from(default);
@@ -244,17 +270,24 @@ impl Machine {
     fn note_input(&mut self) {
         if self.dump.tables > 1 {
             let tables = self.dump.tables;
-            self.notes.push(format!("{tables} tables of variable ranges in the input: the last one is shown"));
+            self.notes.push(format!(
+                "{tables} tables of variable ranges in the input: the last one is shown"
+            ));
         }
         if self.dump.proc_mtrr.is_some() {
-            self.notes.push("the input has /proc/mtrr too; the fuller table is used".into());
+            self.notes
+                .push("the input has /proc/mtrr too; the fuller table is used".into());
         }
     }
 }
 
 /// How many variable ranges to take for existing.
 fn variable_count(regs: &Regs) -> usize {
-    let top = regs.variable.keys().next_back().map_or(0, |last| usize::from(*last) + 1);
+    let top = regs
+        .variable
+        .keys()
+        .next_back()
+        .map_or(0, |last| usize::from(*last) + 1);
     let listed_off = regs.variable.values().any(|entry| *entry == Variable::Off);
     match regs.cap {
         Some(cap) => usize::from(cap as u8),
@@ -275,7 +308,11 @@ fn assumed_default(regs: &Regs) -> MemType {
                 && mask.is_some_and(|mask| mask & VariableMtrr::V != 0)
         }
     });
-    if some_back { MemType::Uncachable } else { MemType::WriteBack }
+    if some_back {
+        MemType::Uncachable
+    } else {
+        MemType::WriteBack
+    }
 }
 
 /// `regs` of an AP, with what its dump does not show taken from the boot CPU.
@@ -298,8 +335,14 @@ fn filled(regs: &Regs, boot: &Regs) -> Regs {
         let merged = match (*entry, variable.get(index)) {
             (
                 Variable::Words { base, mask },
-                Some(Variable::Words { base: boot_base, mask: boot_mask }),
-            ) => Variable::Words { base: base.or(*boot_base), mask: mask.or(*boot_mask) },
+                Some(Variable::Words {
+                    base: boot_base,
+                    mask: boot_mask,
+                }),
+            ) => Variable::Words {
+                base: base.or(*boot_base),
+                mask: mask.or(*boot_mask),
+            },
             _ => *entry,
         };
         variable.insert(*index, merged);

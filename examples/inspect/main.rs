@@ -2,7 +2,7 @@
 
 mod args;
 mod differs;
-mod dump;
+pub mod dump;
 mod echo;
 mod findings;
 mod json;
@@ -11,7 +11,7 @@ mod machine;
 mod map;
 mod plan;
 mod probe;
-mod read;
+pub mod read;
 mod read_firmware;
 mod read_kernel;
 mod read_msr;
@@ -76,7 +76,7 @@ pub fn run(
 fn inspect(args: &Args, stdin: &mut dyn BufRead, out: &mut dyn Write) -> Result<u8, String> {
     let dump = input(args, stdin)?;
     let blank = dump.is_empty();
-    if blank && args.want.is_empty() {
+    if blank && (args.want.is_empty() || dump.lines > 0) {
         return Err(nothing(&dump));
     }
     let machine = machine::resolve(dump, args.phys_bits, args.default);
@@ -100,7 +100,11 @@ fn inspect(args: &Args, stdin: &mut dyn BufRead, out: &mut dyn Write) -> Result<
         text::draw(&report, look)
     };
     shown(out, &text)?;
-    Ok(if report.something_wrong() { FOUND } else { FINE })
+    Ok(if report.something_wrong() {
+        FOUND
+    } else {
+        FINE
+    })
 }
 
 /// Writes `text`; a reader that has gone (`| head`) is no error.
@@ -136,7 +140,11 @@ fn input(args: &Args, stdin: &mut dyn BufRead) -> Result<Dump, String> {
             all = Box::new(all.chain(stdin));
         }
     }
-    let names: Vec<String> = args.files.iter().map(|path| path.display().to_string()).collect();
+    let names: Vec<String> = args
+        .files
+        .iter()
+        .map(|path| path.display().to_string())
+        .collect();
     read::read(&mut BufReader::new(all)).map_err(|error| format!("{}: {error}", names.join(", ")))
 }
 

@@ -32,7 +32,10 @@ impl Map {
     /// The type at `addr`, as far as the list goes.
     pub fn at(&self, addr: u64) -> Option<MtrrType> {
         let after = self.runs.partition_point(|run| run.end <= addr);
-        self.runs.get(after).filter(|run| run.start <= addr).map(|run| run.memtype)
+        self.runs
+            .get(after)
+            .filter(|run| run.start <= addr)
+            .map(|run| run.memtype)
     }
 
     /// Whether `other` has the same types from 1 MiB up. Below, the fixed ranges decide (or would,
@@ -52,7 +55,9 @@ impl Map {
 
 /// `UC`, `WB`, ... or `undefined`: the word used in `--json`.
 pub fn short(memtype: MtrrType) -> &'static str {
-    memtype.defined().map_or("undefined", |memtype| memtype.short())
+    memtype
+        .defined()
+        .map_or("undefined", |memtype| memtype.short())
 }
 
 /// What decides the type of `run`, in a few words.
@@ -69,7 +74,9 @@ pub fn decided_by(snapshot: &Snapshot, run: &Run) -> String {
     if snapshot.fixed_in_force() && run.start < FIXED_END {
         parts.push("fixed ranges".to_string());
     }
-    let pairs: Vec<String> = touching(snapshot, run).map(|index| index.to_string()).collect();
+    let pairs: Vec<String> = touching(snapshot, run)
+        .map(|index| index.to_string())
+        .collect();
     match pairs.len() {
         0 => {}
         1 => parts.push(format!("range {}", pairs.join(""))),
@@ -89,7 +96,11 @@ pub fn decided_by(snapshot: &Snapshot, run: &Run) -> String {
 /// The ranges in use that reach into `run` where the fixed ranges do not decide.
 fn touching<'a>(snapshot: &'a Snapshot, run: &'a Run) -> impl Iterator<Item = usize> + 'a {
     let bits = snapshot.phys_bits;
-    let floor = if snapshot.fixed_in_force() { FIXED_END } else { 0 };
+    let floor = if snapshot.fixed_in_force() {
+        FIXED_END
+    } else {
+        0
+    };
     let start = run.start.max(floor);
     snapshot
         .variable_ranges()

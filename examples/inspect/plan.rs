@@ -69,10 +69,16 @@ pub fn paint(regions: &[Region], new: Region) -> Vec<Region> {
     let mut out = Vec::with_capacity(regions.len() + 2);
     for old in regions {
         if old.start < new.start {
-            out.push(Region { end: old.end.min(new.start), ..*old });
+            out.push(Region {
+                end: old.end.min(new.start),
+                ..*old
+            });
         }
         if old.end > new.end {
-            out.push(Region { start: old.start.max(new.end), ..*old });
+            out.push(Region {
+                start: old.start.max(new.end),
+                ..*old
+            });
         }
     }
     out.push(new);
@@ -214,7 +220,10 @@ pub fn least_damage(report: &super::report::Report) -> Result<(Plan, Vec<String>
         .fixed_ranges(FixedRanges::On);
     let words = scratch_len(snapshot.variable_count(), snapshot.phys_bits);
     let mut scratch = vec![Scratch::EMPTY; words];
-    match wanted.plan_least_damage(&mut scratch).map_err(|error| error.to_string())? {
+    match wanted
+        .plan_least_damage(&mut scratch)
+        .map_err(|error| error.to_string())?
+    {
         Outcome::Exact(plan) => Ok((plan, Vec::new())),
         Outcome::Relaxed { plan, .. } => {
             let losses = wanted.losses(&plan).map(|loss| {

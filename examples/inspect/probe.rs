@@ -21,7 +21,11 @@ pub fn answer(machine: &Machine, addr: u64, pat: Option<PatType>) -> String {
     let found = map.at(addr);
     let mut out = String::new();
     if addr >= map.end() {
-        let _ = writeln!(out, "{addr:#x} is above the {} physical address bits", machine.bits.get());
+        let _ = writeln!(
+            out,
+            "{addr:#x} is above the {} physical address bits",
+            machine.bits.get()
+        );
         return out;
     }
     let why = match found.source {
@@ -33,9 +37,17 @@ pub fn answer(machine: &Machine, addr: u64, pat: Option<PatType>) -> String {
         Source::Default => "no range matches: default type".into(),
         Source::BeyondWidth => "above the address width".into(),
     };
-    let _ = writeln!(out, "{addr:#x}: {} {} ({why})", map::short(found.memtype), found.memtype);
+    let _ = writeln!(
+        out,
+        "{addr:#x}: {} {} ({why})",
+        map::short(found.memtype),
+        found.memtype
+    );
     if addr < FIXED_END && !machine.fixed_known {
-        let _ = writeln!(out, "  below 1 MiB, and the dump does not show the fixed ranges: not certain");
+        let _ = writeln!(
+            out,
+            "  below 1 MiB, and the dump does not show the fixed ranges: not certain"
+        );
     }
     let page = map.largest_page(addr);
     let run = map.runs_in(addr..map.end()).next();
@@ -91,7 +103,10 @@ fn slots(word: Pat) -> Vec<(String, PatType)> {
             Some((name, _)) => {
                 let _ = write!(name, " {index}");
             }
-            None => out.push((format!("page with {} (PAT slot {index}", memtype.short()), memtype)),
+            None => out.push((
+                format!("page with {} (PAT slot {index}", memtype.short()),
+                memtype,
+            )),
         }
     }
     for (name, _) in &mut out {

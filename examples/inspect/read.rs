@@ -107,10 +107,39 @@ fn read_line(input: &mut dyn BufRead, keep: &mut Vec<u8>) -> io::Result<(usize, 
 
 /// What a line outside a list must contain to be of a format known here.
 const KEYS: [&[u8]; 33] = [
-    b"MTRR", b"mtrr", b"reg", b"PAT", b"base", b"TOM2", b"usable", b"last_pfn", b"RAM", b"range:",
-    b"range=", b"rdmsr", b"cpu", b"CPU", b"core", b"Core", b"ddress size", b"endor", b"flags",
-    b"physical id", b"MSR", b"msr", b"size 0x", b"processor", b"write-", b"uncach", b"Hypervisor",
-    b"AMD", b"Intel", b" Y ", b"PHYS", b"pair", b"SYSCFG",
+    b"MTRR",
+    b"mtrr",
+    b"reg",
+    b"PAT",
+    b"base",
+    b"TOM2",
+    b"usable",
+    b"last_pfn",
+    b"RAM",
+    b"range:",
+    b"range=",
+    b"rdmsr",
+    b"cpu",
+    b"CPU",
+    b"core",
+    b"Core",
+    b"ddress size",
+    b"endor",
+    b"flags",
+    b"physical id",
+    b"MSR",
+    b"msr",
+    b"size 0x",
+    b"processor",
+    b"write-",
+    b"uncach",
+    b"Hypervisor",
+    b"AMD",
+    b"Intel",
+    b" Y ",
+    b"PHYS",
+    b"pair",
+    b"SYSCFG",
 ];
 
 /// Whether a line can matter: one cheap pass, for inputs of 100 MB.
@@ -156,7 +185,10 @@ impl Reader {
             self.dump.understood += 1;
             self.list_until = self.dump.lines + LIST_GAP;
             if cut {
-                self.dump.complain(line.number, "longer than 4096 bytes: only its start was read");
+                self.dump.complain(
+                    line.number,
+                    "longer than 4096 bytes: only its start was read",
+                );
             }
         }
     }
@@ -174,7 +206,12 @@ impl Reader {
     fn finish(mut self) -> Dump {
         let block = std::mem::take(&mut self.proc_mtrr);
         if !block.is_empty() {
-            if self.dump.cpus.values().any(|regs| !regs.variable.is_empty()) {
+            if self
+                .dump
+                .cpus
+                .values()
+                .any(|regs| !regs.variable.is_empty())
+            {
                 self.dump.proc_mtrr = Some(block);
             } else {
                 self.dump.cpu(0).variable = block;

@@ -26,7 +26,9 @@ fn coreboot_setup(reader: &mut Reader, line: &Line<'_>) -> bool {
                 // The lines that follow are for this CPU, until another is named.
                 reader.cpu = cpu;
             }
-            None => reader.dump.complain(line.number, "a physical address size without a number"),
+            None => reader
+                .dump
+                .complain(line.number, "a physical address size without a number"),
         }
     } else if line.text.contains("Physical address space:") {
         reader.temporary = line.text.contains("TEMPORARY");
@@ -35,7 +37,11 @@ fn coreboot_setup(reader: &mut Reader, line: &Line<'_>) -> bool {
         }
     } else if line.text.contains("selected as default type") {
         if !reader.temporary {
-            let name = line.text.split("MTRR:").nth(1).and_then(|t| t.split_whitespace().next());
+            let name = line
+                .text
+                .split("MTRR:")
+                .nth(1)
+                .and_then(|t| t.split_whitespace().next());
             let regs = reader.dump.cpu(cpu);
             regs.default = name.and_then(words::memtype).or(regs.default);
             // coreboot turns the MTRRs on as soon as they are written.
@@ -62,10 +68,20 @@ fn coreboot_old(reader: &mut Reader, line: &Line<'_>) -> bool {
     let (Some(base), Some(range)) = (line.after("base:"), line.after("range:")) else {
         return false;
     };
-    let index = text.split([',', ' ']).find(|word| !word.is_empty()).and_then(|n| n.parse::<u8>().ok());
+    let index = text
+        .split([',', ' '])
+        .find(|word| !word.is_empty())
+        .and_then(|n| n.parse::<u8>().ok());
     let first = |text: &str| words::size(text.trim_start().split([',', ' ']).next().unwrap_or(""));
-    let memtype = line.after("type ").and_then(|text| text.split_whitespace().next());
-    match (index, first(base), first(range), memtype.and_then(words::memtype)) {
+    let memtype = line
+        .after("type ")
+        .and_then(|text| text.split_whitespace().next());
+    match (
+        index,
+        first(base),
+        first(range),
+        memtype.and_then(words::memtype),
+    ) {
         (Some(index), Some(base), Some(size), Some(memtype)) => {
             if usize::from(index) < MAX_VARIABLE && base.checked_add(size).is_some() {
                 let cpu = reader.cpu;
@@ -78,7 +94,9 @@ fn coreboot_old(reader: &mut Reader, line: &Line<'_>) -> bool {
                 reader.dump.cpu(cpu).variable.insert(index, range);
             }
         }
-        _ => reader.dump.complain(line.number, "cut short: base, range and type wanted"),
+        _ => reader
+            .dump
+            .complain(line.number, "cut short: base, range and type wanted"),
     }
     true
 }
@@ -91,7 +109,10 @@ fn coreboot_map(reader: &mut Reader, line: &Line<'_>) -> bool {
     let Some(at) = line.words.iter().position(|word| *word == "-") else {
         return false;
     };
-    let first = at.checked_sub(1).and_then(|i| line.words.get(i)).and_then(|w| words::hex(w));
+    let first = at
+        .checked_sub(1)
+        .and_then(|i| line.words.get(i))
+        .and_then(|w| words::hex(w));
     let last = line.words.get(at + 1).and_then(|word| words::hex(word));
     let (Some(first), Some(_), Some(size)) = (first, last, words::hex(size)) else {
         return false;

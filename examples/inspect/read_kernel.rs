@@ -30,7 +30,9 @@ fn headers(reader: &mut Reader, line: &Line<'_>) -> bool {
         match (words::memtype(name), words::hex(name)) {
             (Some(memtype), _) => regs.default = Some(memtype),
             (None, Some(word)) => regs.set_def_type(word),
-            (None, None) => reader.dump.complain(line.number, "cut short: no default type"),
+            (None, None) => reader
+                .dump
+                .complain(line.number, "cut short: no default type"),
         }
         return true;
     }
@@ -51,7 +53,9 @@ fn headers(reader: &mut Reader, line: &Line<'_>) -> bool {
         return false;
     }
     if on.is_none() {
-        reader.dump.complain(line.number, "cut short: enabled or disabled?");
+        reader
+            .dump
+            .complain(line.number, "cut short: enabled or disabled?");
     }
     true
 }
@@ -74,20 +78,30 @@ fn fixed(reader: &mut Reader, line: &Line<'_>) -> bool {
     }
     let cut = reader.section == Section::Fixed && range(line.word_from_end(0)).is_some();
     if cut {
-        reader.dump.complain(line.number, "cut short: a fixed range without a type");
+        reader
+            .dump
+            .complain(line.number, "cut short: a fixed range without a type");
     }
     cut
 }
 
 /// `  0 base 0080000000 mask FF80000000 uncachable`; also coreboot's `type 6`, EDK2's raw words.
 fn base_mask(reader: &mut Reader, line: &Line<'_>) -> bool {
-    let Some(at) = line.atoms.iter().position(|atom| atom.eq_ignore_ascii_case("base")) else {
+    let Some(at) = line
+        .atoms
+        .iter()
+        .position(|atom| atom.eq_ignore_ascii_case("base"))
+    else {
         return false;
     };
     let index = at
         .checked_sub(1)
         .and_then(|before| line.atoms.get(before))
-        .and_then(|atom| atom.trim_start_matches(|c: char| !c.is_ascii_digit()).parse::<u8>().ok());
+        .and_then(|atom| {
+            atom.trim_start_matches(|c: char| !c.is_ascii_digit())
+                .parse::<u8>()
+                .ok()
+        });
     let (Some(index), Some(base)) = (index, line.atoms.get(at + 1).and_then(|a| words::hex(a)))
     else {
         return false;
@@ -98,13 +112,17 @@ fn base_mask(reader: &mut Reader, line: &Line<'_>) -> bool {
     let table = reader.section == Section::Variable;
     let Some(mask) = line.atom_after("mask").and_then(words::hex) else {
         if table {
-            reader.dump.complain(line.number, "cut short: a variable range without a mask");
+            reader
+                .dump
+                .complain(line.number, "cut short: a variable range without a mask");
         }
         return table;
     };
     let memtype = table_type(line);
     if table && memtype.is_none() {
-        reader.dump.complain(line.number, "cut short: a variable range without a type");
+        reader
+            .dump
+            .complain(line.number, "cut short: a variable range without a type");
         return true;
     }
     let cpu = super::read_msr::cpu_of(line).unwrap_or(reader.cpu);
@@ -125,7 +143,10 @@ fn base_mask(reader: &mut Reader, line: &Line<'_>) -> bool {
 
 /// The type at the end of a table line, by name or as `type 6`.
 fn table_type(line: &Line<'_>) -> Option<u8> {
-    let at = line.words.iter().position(|word| word.to_ascii_lowercase().contains("mask"))?;
+    let at = line
+        .words
+        .iter()
+        .position(|word| word.to_ascii_lowercase().contains("mask"))?;
     let rest = line.words.get(at + 1..)?;
     rest.iter()
         .find_map(|word| words::memtype(word))
@@ -161,7 +182,9 @@ fn tom2(reader: &mut Reader, line: &Line<'_>) -> bool {
             regs.syscfg.get_or_insert(bits.raw());
             reader.dump.vendor = Vendor::Amd;
         }
-        None => reader.dump.complain(line.number, "TOM2 is not a hexadecimal number"),
+        None => reader
+            .dump
+            .complain(line.number, "TOM2 is not a hexadecimal number"),
     }
     true
 }
@@ -172,14 +195,17 @@ fn pat(reader: &mut Reader, line: &Line<'_>) -> bool {
         let old = line.atom_after("old").and_then(words::hex);
         let new = line.atom_after("new").and_then(words::hex);
         let (Some(old), Some(new)) = (old, new) else {
-            reader.dump.complain(line.number, "cut short: PAT line without old and new");
+            reader
+                .dump
+                .complain(line.number, "cut short: PAT line without old and new");
             return true;
         };
         reader.dump.cpu(0).pat.get_or_insert(old);
         reader.dump.pat_after = Some(new);
-    } else if let Some(names) = line.after("PAT configuration [0-7]:").or_else(|| {
-        line.after("PAT: Configuration [0-7]:")
-    }) {
+    } else if let Some(names) = line
+        .after("PAT configuration [0-7]:")
+        .or_else(|| line.after("PAT: Configuration [0-7]:"))
+    {
         match pat_names(names) {
             Some(word) => {
                 reader.dump.cpu(0).pat.get_or_insert(word);
@@ -209,7 +235,8 @@ fn pat_names(text: &str) -> Option<u64> {
 
 /// The RAM map: BIOS-e820 old and new, Xen's, EFI's; `last_pfn`.
 fn ram(reader: &mut Reader, line: &Line<'_>) -> bool {
-    if line.text.contains("BIOS-provided physical RAM map") || line.text.contains("Xen-e820 RAM map")
+    if line.text.contains("BIOS-provided physical RAM map")
+        || line.text.contains("Xen-e820 RAM map")
     {
         reader.dump.ram.clear();
         return true;
@@ -230,7 +257,11 @@ fn ram(reader: &mut Reader, line: &Line<'_>) -> bool {
     if !e820 && !efi {
         return false;
     }
-    let text = if efi { line.after("range=").unwrap_or("") } else { line.text };
+    let text = if efi {
+        line.after("range=").unwrap_or("")
+    } else {
+        line.text
+    };
     let Some((first, end)) = span(text) else {
         return false;
     };
@@ -247,7 +278,11 @@ fn span(text: &str) -> Option<(u64, u64)> {
         .rev();
     let end = numbers.next()?;
     let first = numbers.next().unwrap_or(0);
-    let end = if end & 1 == 1 { end.checked_add(1)? } else { end };
+    let end = if end & 1 == 1 {
+        end.checked_add(1)?
+    } else {
+        end
+    };
     (first < end).then_some((first, end))
 }
 
@@ -255,8 +290,14 @@ fn span(text: &str) -> Option<(u64, u64)> {
 fn machine(reader: &mut Reader, line: &Line<'_>) -> bool {
     if let Some(name) = line.after("Hypervisor detected:") {
         reader.dump.hypervisor = Some(name.trim().chars().take(40).collect());
-    } else if line.text.contains("CPU MTRRs all blank - virtualized system") {
-        reader.dump.hypervisor.get_or_insert("the kernel says \"virtualized system\"".into());
+    } else if line
+        .text
+        .contains("CPU MTRRs all blank - virtualized system")
+    {
+        reader
+            .dump
+            .hypervisor
+            .get_or_insert("the kernel says \"virtualized system\"".into());
     } else if line.text.contains("AuthenticAMD") || line.text.contains("GenuineIntel") {
         reader.dump.vendor = super::read_proc::vendor(line.text);
     } else {
@@ -282,7 +323,11 @@ fn complaint(reader: &mut Reader, line: &Line<'_>) -> bool {
     let Some(at) = KNOWN.iter().find_map(|text| line.text.find(text)) else {
         return false;
     };
-    let from = line.text.get(..at).and_then(|head| head.rfind(']')).map_or(0, |at| at + 1);
+    let from = line
+        .text
+        .get(..at)
+        .and_then(|head| head.rfind(']'))
+        .map_or(0, |at| at + 1);
     let text = line.text.get(from..).unwrap_or(line.text);
     reader.dump.hint(line.number, text);
     true

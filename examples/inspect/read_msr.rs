@@ -22,7 +22,10 @@ pub fn cpu_of(line: &Line<'_>) -> Option<u32> {
     if let Some(id) = line.atom_after("apic_id") {
         return words::hex(id).and_then(|id| u32::try_from(id).ok());
     }
-    let at = line.atoms.iter().position(|atom| cpu_word(atom).is_some())?;
+    let at = line
+        .atoms
+        .iter()
+        .position(|atom| cpu_word(atom).is_some())?;
     match cpu_word(line.atoms.get(at)?)? {
         "" => line.atoms.get(at + 1)?.parse().ok(),
         digits => digits.parse().ok(),
@@ -39,16 +42,16 @@ fn cpu_word(atom: &str) -> Option<&str> {
     } else {
         return None;
     };
-    rest.bytes().all(|byte| byte.is_ascii_digit()).then_some(rest)
+    rest.bytes()
+        .all(|byte| byte.is_ascii_digit())
+        .then_some(rest)
 }
 
 /// A line that is only `CPU 3:` or `--- cpu3 ---`.
 fn heading(reader: &mut Reader, line: &Line<'_>) -> bool {
     let alone = match line.atoms.as_slice() {
         [word] => cpu_word(word).is_some_and(|rest| !rest.is_empty()),
-        [word, number] => {
-            cpu_word(word) == Some("") && number.parse::<u32>().is_ok()
-        }
+        [word, number] => cpu_word(word) == Some("") && number.parse::<u32>().is_ok(),
         _ => false,
     };
     match (alone, cpu_of(line)) {
@@ -62,7 +65,10 @@ fn heading(reader: &mut Reader, line: &Line<'_>) -> bool {
 
 /// `# rdmsr -a 0x2ff`, `rdmsr -p3 0x200`, alone or with its values on the same line.
 fn command(reader: &mut Reader, line: &Line<'_>) -> bool {
-    let Some(at) = line.words.iter().position(|word| *word == "rdmsr" || word.ends_with("/rdmsr"))
+    let Some(at) = line
+        .words
+        .iter()
+        .position(|word| *word == "rdmsr" || word.ends_with("/rdmsr"))
     else {
         return false;
     };
@@ -92,9 +98,15 @@ fn bare_value(reader: &mut Reader, line: &Line<'_>) -> bool {
     let Section::Rdmsr { msr, cpu } = reader.section else {
         return false;
     };
-    match (line.words.as_slice(), line.words.first().and_then(|word| words::hex(word))) {
+    match (
+        line.words.as_slice(),
+        line.words.first().and_then(|word| words::hex(word)),
+    ) {
         ([_], Some(value)) => {
-            reader.section = Section::Rdmsr { msr, cpu: cpu.saturating_add(1) };
+            reader.section = Section::Rdmsr {
+                msr,
+                cpu: cpu.saturating_add(1),
+            };
             store(reader, cpu, msr, value)
         }
         _ => {
@@ -140,7 +152,9 @@ fn pair_name(atom: &str) -> Option<&str> {
 /// The next atom, when it is a `0x` number or has eight digits or more.
 fn next_value<'a>(atoms: &mut impl Iterator<Item = &'a &'a str>) -> Option<u64> {
     let atom = atoms.next()?;
-    (atom.starts_with("0x") || atom.len() >= 8).then(|| words::hex(atom)).flatten()
+    (atom.starts_with("0x") || atom.len() >= 8)
+        .then(|| words::hex(atom))
+        .flatten()
 }
 
 /// `IA32_MTRR_DEF_TYPE = 0xc06`, `MTRRphysBase0 (0x200): 0x6`.
@@ -159,7 +173,9 @@ fn named(reader: &mut Reader, line: &Line<'_>) -> bool {
     let rest = line.atoms.get(at + 1..).unwrap_or_default();
     // The address may be repeated after the name.
     let rest = match rest.first().and_then(|atom| words::hex(atom)) {
-        Some(first) if first == u64::from(msr) && rest.len() > 1 => rest.get(1..).unwrap_or_default(),
+        Some(first) if first == u64::from(msr) && rest.len() > 1 => {
+            rest.get(1..).unwrap_or_default()
+        }
         _ => rest,
     };
     values(reader, line, msr, rest)
@@ -167,7 +183,10 @@ fn named(reader: &mut Reader, line: &Line<'_>) -> bool {
 
 /// `0x200: 0x80000006`, `MSR 0x250 0x0606060606060606`, `msr[2ff] = c06`.
 fn numbered(reader: &mut Reader, line: &Line<'_>) -> bool {
-    let after_msr = line.atoms.iter().position(|atom| atom.eq_ignore_ascii_case("msr"));
+    let after_msr = line
+        .atoms
+        .iter()
+        .position(|atom| atom.eq_ignore_ascii_case("msr"));
     let at = match after_msr {
         Some(at) => at + 1,
         None => match line.atoms.first().map(|atom| cpu_word(atom)) {
@@ -186,12 +205,20 @@ fn numbered(reader: &mut Reader, line: &Line<'_>) -> bool {
     if !known_form || !is_ours(msr) {
         return false;
     }
-    values(reader, line, msr, line.atoms.get(at + 1..).unwrap_or_default())
+    values(
+        reader,
+        line,
+        msr,
+        line.atoms.get(at + 1..).unwrap_or_default(),
+    )
 }
 
 /// Stores the values after a register: one, one per CPU, or two halves of eight digits.
 fn values(reader: &mut Reader, line: &Line<'_>, msr: u32, rest: &[&str]) -> bool {
-    let skip = rest.iter().take_while(|atom| atom.eq_ignore_ascii_case("value")).count();
+    let skip = rest
+        .iter()
+        .take_while(|atom| atom.eq_ignore_ascii_case("value"))
+        .count();
     let numbers: Vec<(&str, u64)> = rest
         .iter()
         .skip(skip)
@@ -202,18 +229,22 @@ fn values(reader: &mut Reader, line: &Line<'_>, msr: u32, rest: &[&str]) -> bool
         && rest.get(skip).is_some_and(|atom| atom.starts_with("0x"))
         && line.text.contains(['=', ':']);
     if bad {
-        reader.dump.complain(line.number, format!("the value of {} is not a number", MsrAddr(msr)));
+        reader.dump.complain(
+            line.number,
+            format!("the value of {} is not a number", MsrAddr(msr)),
+        );
         return true;
     }
     let long = |atom: &str| atom.trim_start_matches("0x").len() == 8;
     match numbers.as_slice() {
         [] => false,
-        [(high, a), (low, b)] if long(high) && long(low) => {
-            store(reader, first, msr, a << 32 | b)
-        }
-        many => many.iter().zip(first..).fold(false, |any, ((_, value), cpu)| {
-            store(reader, cpu, msr, *value) || any
-        }),
+        [(high, a), (low, b)] if long(high) && long(low) => store(reader, first, msr, a << 32 | b),
+        many => many
+            .iter()
+            .zip(first..)
+            .fold(false, |any, ((_, value), cpu)| {
+                store(reader, cpu, msr, *value) || any
+            }),
     }
 }
 
@@ -291,15 +322,26 @@ fn register_named(atom: &str, next: &str) -> Option<(u32, usize)> {
 
 /// `PHYSBASE0`, `PHYSMASK` followed by an index, `FIX4KC8000`.
 fn range_named(name: &str, next: &str) -> Option<(u32, usize)> {
-    for (prefix, half) in [("PHYSBASE", 0), ("PHYSMASK", 1), ("PHYBASE", 0), ("PHYMASK", 1)] {
+    for (prefix, half) in [
+        ("PHYSBASE", 0),
+        ("PHYSMASK", 1),
+        ("PHYBASE", 0),
+        ("PHYMASK", 1),
+    ] {
         if let Some(digits) = name.strip_prefix(prefix) {
-            let (digits, extra) = if digits.is_empty() { (next, 1) } else { (digits, 0) };
+            let (digits, extra) = if digits.is_empty() {
+                (next, 1)
+            } else {
+                (digits, 0)
+            };
             let index: usize = digits.parse().ok()?;
             let base = MsrAddr::phys_base(index.min(MAX_VARIABLE)).0;
             return (index < MAX_VARIABLE).then_some((base + half, extra));
         }
     }
-    let rest = name.strip_prefix("FIXED").or_else(|| name.strip_prefix("FIX"))?;
+    let rest = name
+        .strip_prefix("FIXED")
+        .or_else(|| name.strip_prefix("FIX"))?;
     let (kind, address) = rest.split_once('K')?;
     let step = kind.parse::<u64>().ok()? << 10;
     let address = words::hex(address)?;

@@ -23,13 +23,20 @@ fn proc_mtrr(reader: &mut Reader, line: &Line<'_>) -> bool {
     let Some(base_text) = line.after("base=") else {
         // A line that was cut right after "regNN:" still is one.
         if line.words.len() == at + 1 {
-            reader.dump.complain(line.number, "cut short: a register without a base");
+            reader
+                .dump
+                .complain(line.number, "cut short: a register without a base");
         }
         return line.words.len() == at + 1;
     };
     match parts(line, base_text) {
         Ok((base, size, memtype)) => {
-            if reader.proc_mtrr.keys().next_back().is_some_and(|last| index <= *last) {
+            if reader
+                .proc_mtrr
+                .keys()
+                .next_back()
+                .is_some_and(|last| index <= *last)
+            {
                 reader.proc_mtrr.clear();
                 reader.dump.tables += 1;
             }
@@ -57,7 +64,11 @@ fn parts(line: &Line<'_>, base_text: &str) -> Result<(u64, u64, u8), &'static st
     let digits = base_text.split([' ', ',', '(']).next().unwrap_or("");
     let base = words::hex(digits).ok_or("the base is not a hexadecimal number")?;
     let text = line.after("size=").ok_or("cut short: no size")?;
-    let digits = text.trim_start().split([',', ':', ' ']).next().unwrap_or("");
+    let digits = text
+        .trim_start()
+        .split([',', ':', ' '])
+        .next()
+        .unwrap_or("");
     let size = words::size(digits).ok_or("the size is not a number of KB or MB")?;
     let memtype = line
         .words
@@ -100,12 +111,17 @@ fn cpuinfo(reader: &mut Reader, line: &Line<'_>) -> bool {
             let bits = value.split_whitespace().next().and_then(|n| n.parse().ok());
             match bits {
                 Some(bits) => reader.dump.stated_bits = Some((bits, "address sizes".into())),
-                None => reader.dump.complain(line.number, "address sizes without a number"),
+                None => reader
+                    .dump
+                    .complain(line.number, "address sizes without a number"),
             }
         }
         "vendor_id" | "Vendor ID" => reader.dump.vendor = vendor(value),
         "flags" if value.contains("hypervisor") => {
-            reader.dump.hypervisor.get_or_insert("CPU flag \"hypervisor\"".into());
+            reader
+                .dump
+                .hypervisor
+                .get_or_insert("CPU flag \"hypervisor\"".into());
         }
         "Hypervisor vendor" => reader.dump.hypervisor = Some(value.into()),
         "processor" | "physical id" | "core id" => return topology(reader, key, value),
@@ -158,7 +174,12 @@ fn memcontrol(reader: &mut Reader, line: &Line<'_>) -> bool {
     let (Some(base), Some(size)) = (words::hex(base), words::hex(size)) else {
         return false;
     };
-    let Some(memtype) = line.words.iter().skip(1).find_map(|word| words::memtype(word)) else {
+    let Some(memtype) = line
+        .words
+        .iter()
+        .skip(1)
+        .find_map(|word| words::memtype(word))
+    else {
         return false;
     };
     if size == 0 || base.checked_add(size).is_none() {
@@ -169,7 +190,11 @@ fn memcontrol(reader: &mut Reader, line: &Line<'_>) -> bool {
         regs.set_fixed_range(base, base + (size - 1), memtype);
         regs.fixed_enabled = Some(line.words.contains(&"active"));
     } else if line.words.contains(&"active") {
-        let next = reader.proc_mtrr.keys().next_back().map_or(0, |last| last + 1);
+        let next = reader
+            .proc_mtrr
+            .keys()
+            .next_back()
+            .map_or(0, |last| last + 1);
         if next < 40 {
             let range = Variable::Range {
                 base,

@@ -56,7 +56,12 @@ impl Report {
     /// Variable ranges in use.
     pub fn used(&self) -> usize {
         let boot = self.machine.boot();
-        boot.map_or(0, |boot| boot.variable_ranges().iter().filter(|pair| pair.valid()).count())
+        boot.map_or(0, |boot| {
+            boot.variable_ranges()
+                .iter()
+                .filter(|pair| pair.valid())
+                .count()
+        })
     }
 
     /// Variable ranges that exist.
@@ -66,6 +71,8 @@ impl Report {
 
     /// Whether anything is worse than information.
     pub fn something_wrong(&self) -> bool {
-        self.findings.iter().any(|finding| finding.severity < Severity::Info)
+        self.findings
+            .iter()
+            .any(|finding| finding.severity < Severity::Info)
     }
 }

@@ -41,8 +41,16 @@ pub fn draw(map: &Map, look: Look) -> String {
     for (run, width) in runs.iter().zip(&widths) {
         let name = map::short(run.memtype);
         let name = if name.len() > 2 { "??" } else { name };
-        let label = if *width >= 2 { name } else { name.get(..1).unwrap_or("?") };
-        let _ = write!(out, "{}", look.on_type(run.memtype, &format!("{label:^width$}")));
+        let label = if *width >= 2 {
+            name
+        } else {
+            name.get(..1).unwrap_or("?")
+        };
+        let _ = write!(
+            out,
+            "{}",
+            look.on_type(run.memtype, &format!("{label:^width$}"))
+        );
     }
     out.push('\n');
     out.push_str(&addresses(runs, &widths, columns));

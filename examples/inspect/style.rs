@@ -88,5 +88,7 @@ fn type_style(memtype: MtrrType) -> Style {
         Some(MemType::WriteProtected) => (AnsiColor::Black, AnsiColor::Magenta),
         None => (AnsiColor::White, AnsiColor::Red),
     };
-    Style::new().fg_color(Some(fore.into())).bg_color(Some(back.into()))
+    Style::new()
+        .fg_color(Some(fore.into()))
+        .bg_color(Some(back.into()))
 }

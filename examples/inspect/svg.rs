@@ -24,8 +24,15 @@ pub fn draw(map: &Map, title: &str) -> String {
         "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {full} {height}\" \
          font-family=\"sans-serif\" font-size=\"13\">"
     );
-    let _ = writeln!(out, "<rect width=\"{full}\" height=\"{height}\" fill=\"#fff\"/>");
-    let _ = writeln!(out, "<text x=\"{LEFT}\" y=\"26\" font-size=\"16\">{}</text>", escaped(title));
+    let _ = writeln!(
+        out,
+        "<rect width=\"{full}\" height=\"{height}\" fill=\"#fff\"/>"
+    );
+    let _ = writeln!(
+        out,
+        "<text x=\"{LEFT}\" y=\"26\" font-size=\"16\">{}</text>",
+        escaped(title)
+    );
     let mut x = LEFT;
     let mut label_end = 0;
     for (run, width) in runs.iter().zip(&widths) {
@@ -37,7 +44,11 @@ pub fn draw(map: &Map, title: &str) -> String {
     }
     legend(&mut out, runs);
     let rest = map.runs.len() - runs.len();
-    let more = if rest > 0 || map.cut { format!(" First {} ranges only.", runs.len()) } else { String::new() };
+    let more = if rest > 0 || map.cut {
+        format!(" First {} ranges only.", runs.len())
+    } else {
+        String::new()
+    };
     let _ = writeln!(
         out,
         "<text x=\"{LEFT}\" y=\"{}\" fill=\"#555\">Not to scale: widths grow with the logarithm of \

@@ -45,13 +45,22 @@ fn head(report: &Report, look: Look) -> String {
     if boot.cap.is_some() {
         let on = if boot.def_type.enabled() { "on" } else { "OFF" };
         facts.push(format!("MTRRs {on}"));
-        facts.push(match (machine.fixed_enabled_known(), boot.def_type.fixed_enabled()) {
-            (false, _) => "fixed ranges not known".into(),
-            (true, true) => "fixed ranges on".into(),
-            (true, false) => "fixed ranges off".into(),
-        });
-        let default = boot.def_type.memtype().map_or("reserved".into(), |t| t.to_string());
-        let sure = if machine.default_known { "" } else { " (assumed)" };
+        facts.push(
+            match (machine.fixed_enabled_known(), boot.def_type.fixed_enabled()) {
+                (false, _) => "fixed ranges not known".into(),
+                (true, true) => "fixed ranges on".into(),
+                (true, false) => "fixed ranges off".into(),
+            },
+        );
+        let default = boot
+            .def_type
+            .memtype()
+            .map_or("reserved".into(), |t| t.to_string());
+        let sure = if machine.default_known {
+            ""
+        } else {
+            " (assumed)"
+        };
         facts.push(format!("default {default}{sure}"));
     }
     facts.push(format!(
@@ -65,9 +74,17 @@ fn head(report: &Report, look: Look) -> String {
     if let Some(name) = &machine.dump.hypervisor {
         facts.push(format!("virtual machine: {name}"));
     }
-    let _ = writeln!(out, "{}", wrapped(&look.heading(&facts.join(", ")), look.columns, ""));
+    let _ = writeln!(
+        out,
+        "{}",
+        wrapped(&look.heading(&facts.join(", ")), look.columns, "")
+    );
     for note in &machine.notes {
-        let _ = writeln!(out, "{}", look.dim(&wrapped(&format!("- {note}"), look.columns, "  ")));
+        let _ = writeln!(
+            out,
+            "{}",
+            look.dim(&wrapped(&format!("- {note}"), look.columns, "  "))
+        );
     }
     out
 }
@@ -101,7 +118,11 @@ fn table(report: &Report, look: Look) -> String {
         );
     }
     if map.cut || map.runs.len() > MOST_ROWS {
-        let _ = writeln!(out, "  ... more: {} of them shown", map.runs.len().min(MOST_ROWS));
+        let _ = writeln!(
+            out,
+            "  ... more: {} of them shown",
+            map.runs.len().min(MOST_ROWS)
+        );
     }
     out
 }
@@ -114,21 +135,36 @@ fn registers(report: &Report, look: Look) -> String {
     };
     let total = report.total();
     let free = total.saturating_sub(report.used());
-    let sure = if machine.count_known { "" } else { " (assumed)" };
+    let sure = if machine.count_known {
+        ""
+    } else {
+        " (assumed)"
+    };
     let title = format!(
         "Variable ranges: {} used, {free} free of {total}{sure}",
         report.used()
     );
     let mut out = format!("\n{}\n", look.heading(&title));
     let digits = usize::from(machine.bits.get()).div_ceil(4);
-    for (index, pair) in boot.variable_ranges().iter().enumerate().filter(|(_, p)| p.valid()) {
-        let name = pair.memtype().map_or_else(|e| e.to_string(), |memtype| memtype.to_string());
+    for (index, pair) in boot
+        .variable_ranges()
+        .iter()
+        .enumerate()
+        .filter(|(_, p)| p.valid())
+    {
+        let name = pair
+            .memtype()
+            .map_or_else(|e| e.to_string(), |memtype| memtype.to_string());
         let size = match pair.block(boot.phys_bits) {
             Some((_, size)) => map::bytes(size),
             None => "mask has holes".into(),
         };
         let note = report.notes.get(index).map_or("", String::as_str);
-        let note = if note.is_empty() { String::new() } else { format!("  <- {note}") };
+        let note = if note.is_empty() {
+            String::new()
+        } else {
+            format!("  <- {note}")
+        };
         let row = format!(
             "  {index:>2}  base {:0digits$x}  mask {:0digits$x}  {size:>10}  {name:<15}",
             pair.base & !0xfff,
@@ -186,16 +222,28 @@ fn cpus(report: &Report, look: Look) -> String {
     if standings.len() < 2 {
         return String::new();
     }
-    let title = format!("CPUs: {} compared with CPU {}", standings.len(), standings[0].cpu);
+    let title = format!(
+        "CPUs: {} compared with CPU {}",
+        standings.len(),
+        standings[0].cpu
+    );
     let mut out = format!("\n{}\n", look.heading(&title));
     let lines = differs::lines(&report.machine, standings);
     if lines.is_empty() {
         out.push_str("  all in sync: the same memory types everywhere\n");
     }
     for line in lines {
-        let _ = writeln!(out, "{}", wrapped(&format!("  {line}"), look.columns, "    "));
+        let _ = writeln!(
+            out,
+            "{}",
+            wrapped(&format!("  {line}"), look.columns, "    ")
+        );
     }
-    let odd: Vec<u32> = standings.iter().filter(|s| s.harmless).map(|s| s.cpu).collect();
+    let odd: Vec<u32> = standings
+        .iter()
+        .filter(|s| s.harmless)
+        .map(|s| s.cpu)
+        .collect();
     if !odd.is_empty() {
         let text = format!(
             "  {}: words differ only where it does not matter (pairs with V=0, order)",
@@ -231,9 +279,16 @@ fn pat(report: &Report, look: Look) -> String {
         };
         let _ = writeln!(out, "{reach}{lack}");
     }
-    if let Some(after) = dump.pat_after.filter(|after| Some(*after) != boot_pat.map(|p| p.raw())) {
+    if let Some(after) = dump
+        .pat_after
+        .filter(|after| Some(*after) != boot_pat.map(|p| p.raw()))
+    {
         let after = mtrr_pat::pat::Pat::from_raw(after);
-        let _ = writeln!(out, "  then the kernel wrote: {after}  ({:#x})", after.raw());
+        let _ = writeln!(
+            out,
+            "  then the kernel wrote: {after}  ({:#x})",
+            after.raw()
+        );
     }
     if dump.no_pat {
         let _ = writeln!(out, "\n{}\n  the processor has none", look.heading("PAT"));

@@ -27,13 +27,20 @@ pub fn bits_source(from: BitsFrom) -> &'static str {
 
 /// Registers used and needed, and the layout that achieves it.
 pub fn advice(report: &Report, advice: &Advice, look: Look) -> String {
-    let mut out = format!("\n{}\n", look.heading("Fewest variable ranges for this map"));
+    let mut out = format!(
+        "\n{}\n",
+        look.heading("Fewest variable ranges for this map")
+    );
     if let Some(why) = &advice.failed {
         let _ = writeln!(out, "  not planned: {why}");
         return out;
     }
     let used = report.used();
-    let _ = writeln!(out, "  exactly this map: {} (now: {used})", counts(advice.strict));
+    let _ = writeln!(
+        out,
+        "  exactly this map: {} (now: {used})",
+        counts(advice.strict)
+    );
     out.push_str(&relaxed(advice, look));
     if let Some(count) = advice.with_top_mem2 {
         let _ = writeln!(out, "  relying on TOP_MEM2 for memory above 4 GiB: {count}");
@@ -45,6 +52,9 @@ pub fn advice(report: &Report, advice: &Advice, look: Look) -> String {
     if best.registers().len() >= used && !report.notes.iter().any(|note| !note.is_empty()) {
         out.push_str("  already minimal\n");
         return out;
+    }
+    if best.registers().len() < used {
+        let _ = writeln!(out, "  {} can be freed", used - best.registers().len());
     }
     out.push_str(&layout(best));
     if let Some(present) = &advice.present {
@@ -64,7 +74,11 @@ pub fn advice(report: &Report, advice: &Advice, look: Look) -> String {
 /// `3 with default UC, 4 with default WB`
 fn counts(minimum: Minimum) -> String {
     let one = |count: Option<usize>| count.map_or("no way".to_string(), |count| count.to_string());
-    format!("{} with default UC, {} with default WB", one(minimum.uc), one(minimum.wb))
+    format!(
+        "{} with default UC, {} with default WB",
+        one(minimum.uc),
+        one(minimum.wb)
+    )
 }
 
 fn relaxed(advice: &Advice, look: Look) -> String {
@@ -85,7 +99,9 @@ fn layout(plan: &Plan) -> String {
     let mut out = format!("  layout (default {}):\n", plan.default_type());
     for (index, pair) in plan.registers().iter().enumerate() {
         let (start, size) = pair.block(bits).unwrap_or_default();
-        let name = pair.memtype().map_or("?".into(), |memtype| memtype.to_string());
+        let name = pair
+            .memtype()
+            .map_or("?".into(), |memtype| memtype.to_string());
         let _ = writeln!(
             out,
             "  {index:>2}  {start:0digits$x}-{:0digits$x}  {:>10}  {name:<15}  PHYSBASE {:#x}  PHYSMASK {:#x}",
@@ -106,8 +122,13 @@ fn shell(report: &Report, plan: &Plan, look: Look) -> String {
     let Some(programmed) = report.machine.programmed() else {
         return String::new();
     };
-    if report.machine.boot().is_some_and(|boot| !boot.def_type.enabled()) {
-        return "  /proc/mtrr cannot turn the MTRRs on: that is for firmware or the kernel\n".into();
+    if report
+        .machine
+        .boot()
+        .is_some_and(|boot| !boot.def_type.enabled())
+    {
+        return "  /proc/mtrr cannot turn the MTRRs on: that is for firmware or the kernel\n"
+            .into();
     }
     match echo::lines(&programmed, plan) {
         Ok(lines) if lines.is_empty() => String::new(),
@@ -118,7 +139,13 @@ fn shell(report: &Report, plan: &Plan, look: Look) -> String {
             }
             out
         }
-        Err(why) => wrapped(&format!("  not through /proc/mtrr: {why}"), look.columns, "    ") + "\n",
+        Err(why) => {
+            wrapped(
+                &format!("  not through /proc/mtrr: {why}"),
+                look.columns,
+                "    ",
+            ) + "\n"
+        }
     }
 }
 
@@ -141,7 +168,10 @@ pub fn wanted(report: &Report, advice: &Advice, look: Look) -> String {
     }
     let now = report.advice.as_ref().and_then(|now| now.strict.best());
     let cost = now.map_or(String::new(), |now| {
-        format!(" ({} more than the same map without)", need.saturating_sub(now))
+        format!(
+            " ({} more than the same map without)",
+            need.saturating_sub(now)
+        )
     });
     if need <= total {
         let _ = writeln!(out, "  it fits: {need} of {total} registers{cost}");

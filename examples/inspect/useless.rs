@@ -16,7 +16,10 @@ pub fn notes(programmed: &Snapshot, top_mem2: Option<&Snapshot>) -> Vec<String> 
     let mut notes = vec![String::new(); programmed.variable_count()];
     let mut order: Vec<usize> = (0..notes.len()).collect();
     order.sort_by_key(|index| {
-        let block = programmed.variable.get(*index).and_then(|pair| pair.block(programmed.phys_bits));
+        let block = programmed
+            .variable
+            .get(*index)
+            .and_then(|pair| pair.block(programmed.phys_bits));
         (block.map_or(u64::MAX, |(_, size)| size), usize::MAX - index)
     });
     let mut rest = *programmed;
@@ -30,7 +33,11 @@ pub fn notes(programmed: &Snapshot, top_mem2: Option<&Snapshot>) -> Vec<String> 
         for index in order {
             let without_note = notes.get(index).is_some_and(String::is_empty);
             if droppable(&mut rest, index) && without_note {
-                set(&mut notes, index, "not needed: TOP_MEM2 already makes this write-back".into());
+                set(
+                    &mut notes,
+                    index,
+                    "not needed: TOP_MEM2 already makes this write-back".into(),
+                );
             }
         }
     }
@@ -72,12 +79,18 @@ fn reason(snapshot: &Snapshot, index: usize) -> String {
         return "useless: the other ranges already say this".into();
     };
     if start + size <= FIXED_END {
-        let when = if snapshot.fixed_in_force() { "" } else { " when they are on" };
+        let when = if snapshot.fixed_in_force() {
+            ""
+        } else {
+            " when they are on"
+        };
         return format!("useless: below 1 MiB, where the fixed ranges decide{when}");
     }
     let around = |other: &VariableMtrr| {
         other.valid()
-            && other.block(bits).is_some_and(|(at, bytes)| at <= start && start + size <= at + bytes)
+            && other
+                .block(bits)
+                .is_some_and(|(at, bytes)| at <= start && start + size <= at + bytes)
     };
     let mut outer = snapshot
         .variable_ranges()

@@ -44,10 +44,16 @@ pub fn find(dump: &Dump, flag: Option<PhysBits>, notes: &mut Vec<String>) -> (Ph
     }
     if let Some((bits, words)) = &dump.stated_bits {
         if let Some(bits) = PhysBits::new(*bits) {
-            let from = if dump.bits_from_cpuid { BitsFrom::Cpuid } else { BitsFrom::Log };
+            let from = if dump.bits_from_cpuid {
+                BitsFrom::Cpuid
+            } else {
+                BitsFrom::Log
+            };
             return (bits, from);
         }
-        notes.push(format!("the input says \"{words}\" {bits}, which is not between 32 and 52"));
+        notes.push(format!(
+            "the input says \"{words}\" {bits}, which is not between 32 and 52"
+        ));
     }
     if let Some(bits) = from_masks(dump).and_then(PhysBits::new) {
         return (bits, BitsFrom::Masks);
@@ -118,7 +124,10 @@ pub fn mask_for(size: u64, bits: PhysBits) -> u64 {
         return bits.page_mask() & !(size - 1);
     }
     // A mask with holes: what the printing program subtracted from its own idea of the width.
-    let above = size.checked_next_power_of_two().unwrap_or(1 << 63).max(bits.end());
+    let above = size
+        .checked_next_power_of_two()
+        .unwrap_or(1 << 63)
+        .max(bits.end());
     above.wrapping_sub(size) & PhysBits::MAX.page_mask()
 }
 
@@ -166,7 +175,11 @@ mod tests {
             for taken in real + 1..52 {
                 for shift in 12..real - 1 {
                     let mask = (1u64 << real) - (1 << shift);
-                    assert_eq!(odd_mask((1 << taken) - mask), Some(mask), "{real} {taken} {shift}");
+                    assert_eq!(
+                        odd_mask((1 << taken) - mask),
+                        Some(mask),
+                        "{real} {taken} {shift}"
+                    );
                 }
             }
         }
