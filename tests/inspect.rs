@@ -12,6 +12,8 @@ mod cases;
 mod formats;
 #[path = "inspect/hostile.rs"]
 mod hostile;
+#[path = "inspect/plans.rs"]
+mod plans;
 
 use serde_json::Value;
 

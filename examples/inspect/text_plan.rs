@@ -11,7 +11,7 @@ use super::map;
 use super::plan::{self, Advice, Minimum};
 use super::report::Report;
 use super::style::Look;
-use super::text::wrapped;
+use super::text_parts::wrapped;
 use super::width::BitsFrom;
 
 /// Where the width is from, for a person.
@@ -131,10 +131,17 @@ fn shell(report: &Report, plan: &Plan, look: Look) -> String {
             .into();
     }
     match echo::lines(&programmed, plan) {
-        Ok(lines) if lines.is_empty() => String::new(),
-        Ok(lines) => {
+        Ok(found) if found.lines.is_empty() => String::new(),
+        Ok(found) => {
             let mut out = String::from("  on Linux, as root (RAM may be slow in between):\n");
-            for line in lines {
+            if let Some(addr) = found.exposed {
+                let text = format!(
+                    "  ({addr:#x}, where a device may be, is not uncachable by MTRR for a moment: \
+                     page tables still keep it so, but do it on an idle machine)"
+                );
+                let _ = writeln!(out, "{}", wrapped(&text, look.columns, "   "));
+            }
+            for line in found.lines {
                 let _ = writeln!(out, "    {line}");
             }
             out
