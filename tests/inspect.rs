@@ -12,6 +12,8 @@ mod cases;
 mod formats;
 #[path = "inspect/hostile.rs"]
 mod hostile;
+#[path = "inspect/mail.rs"]
+mod mail;
 #[path = "inspect/plans.rs"]
 mod plans;
 
@@ -27,7 +29,7 @@ fn run(options: &[&str], input: &[u8]) -> (u8, String) {
 
 /// The dump of a case.
 fn case(name: &str) -> Vec<u8> {
-    let path = format!("{}/tests/data/cases/{name}.txt", env!("CARGO_MANIFEST_DIR"));
+    let path = format!("{}/tests/data/cases/{name}/input.txt", env!("CARGO_MANIFEST_DIR"));
     std::fs::read(&path).unwrap_or_else(|error| panic!("{path}: {error}"))
 }
 

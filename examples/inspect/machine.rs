@@ -68,8 +68,14 @@ impl Machine {
     /// From where on addresses are free in a relaxed plan, and how that is known: above RAM, but
     /// never below 4 GiB, where devices are.
     pub fn free_from(&self) -> Option<(u64, &'static str)> {
-        if let Some(end) = self.ram_end {
-            return Some((end.max(FOUR_GIB), "the end of RAM in the dump"));
+        let forced = super::plan::forced_end(self);
+        if let Some(end) = self.ram_end.max(forced) {
+            let why = if forced == Some(end) {
+                "TOP_MEM2"
+            } else {
+                "the end of RAM in the dump"
+            };
+            return Some((end.max(FOUR_GIB), why));
         }
         let snapshot = self.programmed()?;
         if snapshot.def_type.memtype() == Ok(MemType::WriteBack) {
@@ -141,9 +147,11 @@ impl Machine {
         self.enabled_known = regs.enabled.is_some();
         self.default_known = regs.default.is_some();
         let no_fixed = regs.cap.is_some_and(|cap| cap >> 8 & 1 == 0);
-        self.fixed_known = no_fixed
-            || regs.fixed_enabled == Some(false)
-            || regs.fixed_known() && regs.fixed_enabled.is_some();
+        self.fixed_known = no_fixed || regs.fixed_enabled == Some(false) || regs.fixed_known();
+        if !no_fixed && regs.fixed_known() && regs.fixed_enabled.is_none() {
+            self.notes
+                .push("assumed: the fixed ranges are on (the dump shows them, but not FE)".into());
+        }
         let listed_off = regs.variable.values().any(|entry| *entry == Variable::Off);
         let from_proc = regs
             .variable
@@ -155,7 +163,8 @@ impl Machine {
             .next_back()
             .map_or(0, |last| usize::from(*last) + 1);
         self.count_known = regs.cap.is_some() || listed_off || !from_proc && top >= 8;
-        if !self.enabled_known {
+        // The kernel shows /proc/mtrr only when they are on.
+        if !self.enabled_known && !from_proc {
             self.notes
                 .push("assumed: the MTRRs are on (the dump does not say)".into());
         }
@@ -222,7 +231,7 @@ impl Machine {
         if regs.enabled.unwrap_or(true) {
             def_type |= MtrrDefType::E;
         }
-        if regs.fixed_enabled.unwrap_or(false) {
+        if regs.fixed_enabled.unwrap_or(fixed) {
             def_type |= MtrrDefType::FE;
         }
         snapshot.def_type = MtrrDefType::from_raw(def_type);

@@ -102,9 +102,18 @@ fn base_mask(reader: &mut Reader, line: &Line<'_>) -> bool {
                 .parse::<u8>()
                 .ok()
         });
-    let (Some(index), Some(base)) = (index, line.atoms.get(at + 1).and_then(|a| words::hex(a)))
-    else {
+    let Some(index) = index else {
         return false;
+    };
+    let Some(base) = line.atoms.get(at + 1).and_then(|a| words::hex(a)) else {
+        // "MTRR: 5 base" at the end of a log.
+        let cut = line.atoms.len() == at + 1 && line.text.contains("MTRR");
+        if cut {
+            reader
+                .dump
+                .complain(line.number, "cut short: a variable range without a base");
+        }
+        return cut;
     };
     if usize::from(index) >= mtrr_pat::regs::MAX_VARIABLE || reader.temporary {
         return reader.temporary;
@@ -124,6 +133,10 @@ fn base_mask(reader: &mut Reader, line: &Line<'_>) -> bool {
             .dump
             .complain(line.number, "cut short: a variable range without a type");
         return true;
+    }
+    if table {
+        let digits = line.atom_after("mask").map_or(0, str::len);
+        reader.dump.mask_digits = reader.dump.mask_digits.max(digits as u8);
     }
     let cpu = super::read_msr::cpu_of(line).unwrap_or(reader.cpu);
     reader.table_entry(cpu, index);
@@ -245,8 +258,10 @@ fn machine(reader: &mut Reader, line: &Line<'_>) -> bool {
             .dump
             .hypervisor
             .get_or_insert("the kernel says \"virtualized system\"".into());
-    } else if line.text.contains("AuthenticAMD") || line.text.contains("GenuineIntel") {
-        reader.dump.vendor = super::read_proc::vendor(line.text);
+    } else if line.text.contains("CPU0: AMD") || line.text.contains("CPU: AMD") {
+        reader.dump.vendor = Vendor::Amd;
+    } else if line.text.contains("CPU0: Intel") || line.text.contains("CPU: Intel") {
+        reader.dump.vendor = Vendor::Intel;
     } else {
         return false;
     }
