@@ -11,13 +11,27 @@ use loom::sync::atomic as imp;
 
 pub use core::sync::atomic::Ordering;
 
+/// How a shared word is about to be accessed: what a simulated machine is told.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(not(feature = "sim"), allow(dead_code))]
+pub(crate) enum Touch {
+    /// A plain load.
+    Load,
+    /// A plain store.
+    Store,
+    /// A locked read-modify-write.
+    Locked,
+    /// A full fence; no word.
+    Fence,
+}
+
 #[cfg(feature = "sim")]
-fn touched() {
-    crate::sim::shared_touch();
+fn touched(how: Touch, word: *const u8) {
+    crate::sim::shared_touch(how, word);
 }
 #[cfg(not(feature = "sim"))]
 #[inline(always)]
-fn touched() {}
+fn touched(_how: Touch, _word: *const u8) {}
 
 macro_rules! word {
     ($(#[$doc:meta])* $name:ident, $atomic:ident, $int:ty) => {
@@ -44,14 +58,14 @@ macro_rules! word {
             /// Reads the word.
             #[inline]
             pub fn load(&self, order: Ordering) -> $int {
-                touched();
+                touched(Touch::Load, self.address());
                 self.0.load(order)
             }
 
             /// Writes the word.
             #[inline]
             pub fn store(&self, value: $int, order: Ordering) {
-                touched();
+                touched(Touch::Store, self.address());
                 self.0.store(value, order);
             }
 
@@ -61,7 +75,7 @@ macro_rules! word {
             /// The word's value, when it was not `current`.
             #[inline]
             pub fn compare_exchange(&self, current: $int, new: $int) -> Result<$int, $int> {
-                touched();
+                touched(Touch::Locked, self.address());
                 self.0
                     .compare_exchange(current, new, Ordering::AcqRel, Ordering::Acquire)
             }
@@ -79,6 +93,14 @@ word!(
     /// A 32-bit shared word: what [`CpuOps::pause_while`](crate::cpu::CpuOps::pause_while) waits on.
     Word, AtomicU32, u32
 );
+#[cfg(feature = "sim")]
+impl Word {
+    /// Reads the word without telling the simulated machine: for the machine itself.
+    pub(crate) fn peek(&self) -> u32 {
+        self.0.load(Ordering::SeqCst)
+    }
+}
+
 word!(
     /// A 64-bit shared word.
     WideWord, AtomicU64, u64
@@ -87,6 +109,6 @@ word!(
 /// Orders every earlier access of this CPU before every later one.
 #[inline]
 pub fn full_fence() {
-    touched();
+    touched(Touch::Fence, core::ptr::null());
     imp::fence(Ordering::SeqCst);
 }

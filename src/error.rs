@@ -53,6 +53,75 @@ pub enum Error {
         /// What became of this CPU.
         left: Left,
     },
+    /// This CPU's SYSCFG bit 19 (MtrrFixDramModEn) differs from the boot CPU's, and its fixed
+    /// ranges have other types: they can neither be compared nor written safely. Nothing was
+    /// changed.
+    FixedDramStateDiffers,
+    /// This CPU's MTRRCAP is not the boot CPU's. Its MTRRs were left alone; its PAT was not.
+    CapDiffers {
+        /// What this CPU says.
+        cap: u64,
+    },
+    /// `boot_init` has not been called, or failed.
+    NotInitialised,
+    /// `boot_init` has been called already.
+    AlreadyInitialised,
+    /// The CPU number is not below the number of CPUs the state was made for.
+    CpuOutOfRange {
+        /// The number given.
+        cpu: usize,
+        /// How many there is room for.
+        cpus: usize,
+    },
+    /// A CPU came online that was not declared starting. Nothing was changed on it.
+    NotDeclared {
+        /// Its number.
+        cpu: usize,
+    },
+    /// A CPU came online, or to a meeting, a second time. Nothing was changed on it.
+    ArrivedTwice {
+        /// Its number.
+        cpu: usize,
+    },
+    /// Another rendezvous is being led, or is open. Nothing was changed.
+    Busy,
+    /// CPUs did not come to the rendezvous in time. Nothing was changed on any CPU.
+    Missing {
+        /// How many.
+        count: u32,
+        /// The lowest number among them.
+        first: usize,
+    },
+    /// CPUs came, but did not finish in time. All others did what they were to do.
+    Stuck {
+        /// How many.
+        count: u32,
+        /// The lowest number among them.
+        first: usize,
+    },
+    /// The boot CPU fell silent before it committed a rendezvous. Nothing was changed.
+    BootCpuSilent,
+    /// A sibling did not come out of its caches-off window in time. This CPU was left as it is.
+    SiblingStuck {
+        /// The sibling's number.
+        cpu: usize,
+    },
+    /// Which threads share a core is not known, so caches cannot be turned off early on this CPU.
+    /// It is postponed to the next rendezvous.
+    TopologyUnknown,
+    /// A sibling did not answer a hold in time. This CPU is postponed to the next rendezvous.
+    SiblingsNotHeld,
+    /// The target kept changing, or is being changed for longer than a CPU waits. This CPU is
+    /// postponed to the next rendezvous.
+    TargetBusy,
+    /// A register of the wanted target has reserved bits or a reserved type set, or cannot be
+    /// changed on this machine. Nothing was changed on any CPU.
+    InvalidTarget {
+        /// The register.
+        msr: MsrAddr,
+    },
+    /// The operation makes no sense now: a resume without a suspend, a change while suspended.
+    WrongPhase,
     /// A write raised no fault, but reads back otherwise: a hypervisor or SMM interfered.
     WriteIgnored {
         /// The register.
@@ -62,6 +131,18 @@ pub enum Error {
         /// What became of this CPU.
         left: Left,
     },
+}
+
+impl Error {
+    /// The same failure, with what became of the CPU.
+    #[must_use]
+    pub(crate) const fn with_left(self, left: Left) -> Self {
+        match self {
+            Self::WriteFault { msr, value, .. } => Self::WriteFault { msr, value, left },
+            Self::WriteIgnored { msr, value, .. } => Self::WriteIgnored { msr, value, left },
+            other => other,
+        }
+    }
 }
 
 impl fmt::Display for Error {
@@ -76,6 +157,46 @@ impl fmt::Display for Error {
             Self::WriteFault { msr, value, left } => {
                 write!(f, "writing {value:#x} to {msr} faulted; {left}")
             }
+            Self::FixedDramStateDiffers => f.write_str(
+                "SYSCFG bit 19 differs from the boot CPU's and so do the fixed ranges; nothing was changed",
+            ),
+            Self::CapDiffers { cap } => write!(
+                f,
+                "MTRRCAP is {cap:#x} here, not the boot CPU's value; MTRRs were left alone"
+            ),
+            Self::NotInitialised => f.write_str("boot_init has not succeeded yet"),
+            Self::AlreadyInitialised => f.write_str("boot_init has been called already"),
+            Self::CpuOutOfRange { cpu, cpus } => {
+                write!(f, "CPU {cpu} is out of range: there is room for {cpus}")
+            }
+            Self::NotDeclared { cpu } => {
+                write!(f, "CPU {cpu} came online without being declared starting")
+            }
+            Self::ArrivedTwice { cpu } => write!(f, "CPU {cpu} arrived twice"),
+            Self::Busy => f.write_str("another rendezvous is under way; nothing was changed"),
+            Self::Missing { count, first } => write!(
+                f,
+                "{count} CPU(s) did not come to the rendezvous, CPU {first} first; nothing was changed"
+            ),
+            Self::Stuck { count, first } => write!(
+                f,
+                "{count} CPU(s) did not finish the rendezvous, CPU {first} first; all others did"
+            ),
+            Self::BootCpuSilent => f.write_str("the boot CPU fell silent; nothing was changed"),
+            Self::SiblingStuck { cpu } => {
+                write!(f, "sibling CPU {cpu} is stuck with caches off; left as it is")
+            }
+            Self::TopologyUnknown => {
+                f.write_str("core topology unknown; postponed to the rendezvous")
+            }
+            Self::SiblingsNotHeld => {
+                f.write_str("a sibling did not answer a hold; postponed to the rendezvous")
+            }
+            Self::TargetBusy => f.write_str("the target kept changing; postponed to the rendezvous"),
+            Self::InvalidTarget { msr } => {
+                write!(f, "{msr} of the target cannot be set so; nothing was changed")
+            }
+            Self::WrongPhase => f.write_str("not possible in this phase of suspend and resume"),
             Self::WriteIgnored { msr, value, left } => {
                 write!(f, "{msr} does not hold {value:#x} after the write; {left}")
             }

@@ -1,1 +1,301 @@
-//! What the machine can do, decided once on the boot CPU.
+//! What the machine can do, decided once, on the boot CPU.
+//!
+//! Owns everything that is a property of the platform: features, vendor, width, guest or host, and
+//! whether writes work at all. APs never find it out again; they load the answer.
+
+use core::fmt;
+
+use raw_cpuid::{CpuId, CpuIdReader, CpuIdResult};
+
+use crate::cpu::CpuOps;
+use crate::error::{Error, Left};
+use crate::policy::{CacheFlush, Policy};
+use crate::ranges::PhysBits;
+use crate::regs::{MAX_VARIABLE, MsrAddr, MtrrCap, SysCfg};
+use crate::topology;
+
+/// A guest whose hypervisor (or security module) owns caching: it has no MTRR part, whatever the
+/// feature bit says, and WBINVD and CR0.CD raise an exception there.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ConfidentialGuest {
+    /// Intel trust domain.
+    Tdx,
+    /// AMD secure nested paging.
+    Snp,
+}
+
+/// The memory-type features of the machine.
+///
+/// A plain value: it can be built by hand for tests.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Platform {
+    /// MTRRCAP where the MTRRs can be used, else why not.
+    pub mtrr: Result<MtrrCap, Error>,
+    /// Whether the PAT can be used, else why not.
+    pub pat: Result<(), Error>,
+    /// Address bits the MTRRs decode.
+    pub phys_bits: PhysBits,
+    /// Whether AMD's SYSCFG and TOP_MEM2 exist.
+    pub amd: bool,
+    /// Secure nested paging is on: SYSCFG must not be written.
+    pub snp_host: bool,
+    /// The processor snoops its own caches, and no erratum of its model says otherwise.
+    pub self_snoop: bool,
+    /// Running under a hypervisor.
+    pub hypervisor: bool,
+    /// The kind of guest that owns no caching, if any.
+    pub guest: Option<ConfidentialGuest>,
+    /// Low APIC id bits that number the threads of a core; `None` when CPUID does not say.
+    pub smt_shift: Option<u8>,
+}
+
+/// Reads CPUID through a [`CpuOps`].
+struct Reader<'a, C>(&'a C);
+
+impl<C> Clone for Reader<'_, C> {
+    fn clone(&self) -> Self {
+        Self(self.0)
+    }
+}
+
+impl<C: CpuOps> CpuIdReader for Reader<'_, C> {
+    fn cpuid2(&self, eax: u32, ecx: u32) -> CpuIdResult {
+        let words = self.0.cpuid(eax, ecx);
+        CpuIdResult {
+            eax: words.eax,
+            ebx: words.ebx,
+            ecx: words.ecx,
+            edx: words.edx,
+        }
+    }
+}
+
+impl Platform {
+    /// Finds out what the machine can do. On the boot CPU, once; interrupts as they are.
+    ///
+    /// Writes DEF_TYPE and the PAT with the values they hold: a platform that refuses any write
+    /// is found here and not by every AP again.
+    pub fn detect(cpu: &mut impl CpuOps) -> Self {
+        let found = Identity::read(&*cpu);
+        let guest = found.guest(cpu);
+        let syscfg = if found.amd && guest.is_none() {
+            cpu.rdmsr(MsrAddr::SYSCFG).ok().map(SysCfg::from_raw)
+        } else {
+            None
+        };
+        let taken = match syscfg {
+            Some(syscfg) => found.sme_bits(syscfg),
+            None => found.tme_bits(cpu),
+        };
+        Self {
+            mtrr: mtrr_part(cpu, found.mtrr && guest.is_none()),
+            pat: pat_part(cpu, found.pat),
+            phys_bits: width(found.width.saturating_sub(taken)),
+            // KVM has SYSCFG and not TOP_MEM2: a guest of it is left with neither.
+            amd: syscfg.is_some() && cpu.rdmsr(MsrAddr::TOP_MEM2).is_ok(),
+            snp_host: syscfg.is_some_and(|syscfg| syscfg.contains(SysCfg::SNP_EN)),
+            self_snoop: found.self_snoop,
+            hypervisor: found.hypervisor,
+            guest,
+            smt_shift: found.smt_shift,
+        }
+    }
+
+    /// How many variable ranges are captured and written: 0 without usable MTRRs.
+    #[must_use]
+    pub fn variable_count(&self) -> usize {
+        self.mtrr
+            .map_or(0, |cap| usize::from(cap.vcnt()).min(MAX_VARIABLE))
+    }
+
+    /// Whether fixed-range registers exist.
+    #[must_use]
+    pub fn has_fixed(&self) -> bool {
+        self.mtrr.is_ok_and(|cap| cap.contains(MtrrCap::FIX))
+    }
+
+    /// Whether WBINVD goes with a change of MTRRs under this policy.
+    #[must_use]
+    pub fn flushes_caches(&self, policy: &Policy) -> bool {
+        !(policy.cache_flush == CacheFlush::SkipWithSelfSnoop && self.self_snoop)
+    }
+}
+
+/// A width outside what any processor has is brought to the nearest that one has.
+fn width(bits: u8) -> PhysBits {
+    PhysBits::new(bits.clamp(PhysBits::MIN.get(), PhysBits::MAX.get())).unwrap_or(PhysBits::MIN)
+}
+
+/// MTRRCAP, if the register can be read, its count makes sense and DEF_TYPE can be written.
+fn mtrr_part(cpu: &mut impl CpuOps, present: bool) -> Result<MtrrCap, Error> {
+    if !present {
+        return Err(Error::NoMtrr);
+    }
+    let read = |cpu: &mut _, msr| CpuOps::rdmsr(cpu, msr).map_err(|_| Error::ReadFault { msr });
+    let cap = MtrrCap::from_raw(read(cpu, MsrAddr::MTRRCAP)?);
+    if usize::from(cap.vcnt()) > MAX_VARIABLE {
+        return Err(Error::TooManyVariable { vcnt: cap.vcnt() });
+    }
+    let def_type = read(cpu, MsrAddr::MTRR_DEF_TYPE)?;
+    same_value_write(cpu, MsrAddr::MTRR_DEF_TYPE, def_type)?;
+    Ok(cap)
+}
+
+fn pat_part(cpu: &mut impl CpuOps, present: bool) -> Result<(), Error> {
+    if !present {
+        return Err(Error::NoPat);
+    }
+    let msr = MsrAddr::PAT;
+    let value = cpu.rdmsr(msr).map_err(|_| Error::ReadFault { msr })?;
+    same_value_write(cpu, msr, value)
+}
+
+fn same_value_write(cpu: &mut impl CpuOps, msr: MsrAddr, value: u64) -> Result<(), Error> {
+    cpu.wrmsr(msr, value).map_err(|_| Error::WriteFault {
+        msr,
+        value,
+        left: Left::Unchanged,
+    })
+}
+
+/// What CPUID alone tells.
+struct Identity {
+    amd: bool,
+    mtrr: bool,
+    pat: bool,
+    self_snoop: bool,
+    hypervisor: bool,
+    width: u8,
+    /// CPUID 0x8000_001F EBX[11:6].
+    sme_taken: u8,
+    sev: bool,
+    tme: bool,
+    tdx: bool,
+    smt_shift: Option<u8>,
+}
+
+impl Identity {
+    fn read(cpu: &impl CpuOps) -> Self {
+        let reader = Reader(cpu);
+        let cpuid = CpuId::with_cpuid_reader(reader.clone());
+        let vendor = cpuid.get_vendor_info();
+        let amd = vendor
+            .as_ref()
+            .is_some_and(|v| matches!(v.as_str(), "AuthenticAMD" | "HygonGenuine"));
+        let features = cpuid.get_feature_info();
+        let has = |bit: u32| reader.cpuid1(1).edx & (1 << bit) != 0;
+        let hypervisor = features.as_ref().is_some_and(|f| f.has_hypervisor());
+        let errata = !amd
+            && features
+                .as_ref()
+                .is_some_and(|f| self_snoop_errata(f.family_id(), f.model_id()));
+        let extended = reader.cpuid1(0x8000_0000).eax;
+        let memory_encryption = if (0x8000_001f..=0x8000_ffff).contains(&extended) {
+            reader.cpuid1(0x8000_001f)
+        } else {
+            CpuIdResult {
+                eax: 0,
+                ebx: 0,
+                ecx: 0,
+                edx: 0,
+            }
+        };
+        let basic = reader.cpuid1(0).eax;
+        Self {
+            amd,
+            mtrr: features.is_some() && has(12),
+            pat: features.is_some() && has(16),
+            self_snoop: has(27) && !errata,
+            hypervisor,
+            width: if (0x8000_0008..=0x8000_ffff).contains(&extended) {
+                reader.cpuid1(0x8000_0008).eax as u8
+            } else {
+                36
+            },
+            sme_taken: ((memory_encryption.ebx >> 6) & 0x3f) as u8,
+            sev: memory_encryption.eax & 0b10 != 0,
+            tme: !amd && basic >= 7 && reader.cpuid2(7, 0).ecx & (1 << 13) != 0,
+            tdx: hypervisor && basic >= 0x21 && is_tdx(reader.cpuid2(0x21, 0)),
+            smt_shift: topology::smt_shift(&reader),
+        }
+    }
+
+    fn guest(&self, cpu: &mut impl CpuOps) -> Option<ConfidentialGuest> {
+        /// SEV_STATUS: secure nested paging is active for this guest.
+        const SNP_ACTIVE: u64 = 1 << 2;
+        if self.tdx {
+            return Some(ConfidentialGuest::Tdx);
+        }
+        let snp = self.amd
+            && self.sev
+            && self.hypervisor
+            && cpu
+                .rdmsr(MsrAddr::SEV_STATUS)
+                .is_ok_and(|status| status & SNP_ACTIVE != 0);
+        snp.then_some(ConfidentialGuest::Snp)
+    }
+
+    /// Address bits AMD's memory encryption takes, while it is on.
+    fn sme_bits(&self, syscfg: SysCfg) -> u8 {
+        if syscfg.intersects(SysCfg::MEM_ENCRYPTION_MOD_EN | SysCfg::HMKEE) {
+            self.sme_taken
+        } else {
+            0
+        }
+    }
+
+    /// Address bits Intel's multi-key encryption takes, if locked and enabled.
+    fn tme_bits(&self, cpu: &mut impl CpuOps) -> u8 {
+        const LOCKED_AND_ENABLED: u64 = 0b11;
+        if !self.tme {
+            return 0;
+        }
+        match cpu.rdmsr(MsrAddr::TME_ACTIVATE) {
+            Ok(word) if word & LOCKED_AND_ENABLED == LOCKED_AND_ENABLED => {
+                ((word >> 32) & 0xf) as u8
+            }
+            _ => 0,
+        }
+    }
+}
+
+/// "IntelTDX    " in EBX, EDX, ECX.
+fn is_tdx(words: CpuIdResult) -> bool {
+    words.ebx == u32::from_le_bytes(*b"Inte")
+        && words.edx == u32::from_le_bytes(*b"lTDX")
+        && words.ecx == u32::from_le_bytes(*b"    ")
+}
+
+/// Models whose self-snoop has errata: Yonah, Merom, Penryn, Dunnington, Nehalem, Westmere, Sandy
+/// Bridge.
+fn self_snoop_errata(family: u8, model: u8) -> bool {
+    family == 6
+        && matches!(
+            model,
+            0x0e | 0x0f | 0x16 | 0x17 | 0x1d | 0x1a | 0x1e | 0x1f | 0x2e | 0x25 | 0x2c | 0x2a
+        )
+}
+
+impl fmt::Display for Platform {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.mtrr {
+            Ok(cap) => write!(
+                f,
+                "{} variable MTRRs, fixed {}",
+                cap.vcnt(),
+                if self.has_fixed() { "yes" } else { "no" }
+            )?,
+            Err(error) => write!(f, "{error}")?,
+        }
+        if let Err(error) = self.pat {
+            write!(f, "; {error}")?;
+        }
+        write!(f, "; {} physical", self.phys_bits)?;
+        match self.guest {
+            Some(ConfidentialGuest::Tdx) => f.write_str("; TDX guest"),
+            Some(ConfidentialGuest::Snp) => f.write_str("; SNP guest"),
+            None if self.hypervisor => f.write_str("; under a hypervisor"),
+            None => Ok(()),
+        }
+    }
+}

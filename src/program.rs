@@ -1,1 +1,322 @@
-//! This CPU: in sync, PAT only, or the full caches-off window.
+//! This CPU: read, compare, and do the cheapest of what brings it in line.
+//!
+//! Owns the order of instructions; refuses to know other CPUs. The caller has made sure that no
+//! other thread of this core runs anything but a wait loop while a window is open.
+
+mod window;
+
+use self::window::Job;
+use crate::cpu::{CR0_CD, CR0_NW, CR4_PCIDE, CR4_PGE, CpuOps};
+use crate::delta::{Changes, Delta, Marks, Write};
+use crate::error::{Error, Left};
+use crate::pat::Pat;
+use crate::platform::Platform;
+use crate::policy::{PatFlush, Policy};
+use crate::regs::{MsrAddr, MtrrCap};
+use crate::snapshot::Snapshot;
+
+/// What this CPU has to do to hold the target state, dearest first in meaning.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Need {
+    /// Nothing: every register compares equal and caching is on.
+    Nothing,
+    /// One write of CR0: the registers are right, but CD or NW is set.
+    CachingOn,
+    /// Pairs that are not in use, outside any window.
+    UnusedPairs,
+    /// The PAT, and a flush of this CPU's TLB.
+    Pat,
+    /// MTRRs, with caches off.
+    Window,
+}
+
+/// How often MTRRCAP is looked at.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Arrival {
+    /// This CPU is compared for the first time: its MTRRCAP is read and compared too.
+    First,
+    /// It was compared before.
+    Again,
+}
+
+/// What a CPU was found to have, compared with a target.
+#[derive(Clone, Debug)]
+pub struct Plan {
+    have: Snapshot,
+    marks: Marks,
+    caching_off: bool,
+    /// Why the MTRR part is left alone here though the platform has one.
+    mtrr_error: Option<Error>,
+}
+
+impl Plan {
+    /// Reads this CPU and compares it with `want`; only reads. Interrupts as they are.
+    ///
+    /// A CPU whose MTRR part fails (a read faults, MTRRCAP differs) still gets its PAT; the error
+    /// is kept and returned by [`Plan::apply`].
+    ///
+    /// # Errors
+    /// [`Error::ReadFault`] when even the PAT cannot be read.
+    pub fn examine(
+        cpu: &mut impl CpuOps,
+        want: &Snapshot,
+        platform: &Platform,
+        policy: &Policy,
+        arrival: Arrival,
+    ) -> Result<Self, Error> {
+        let mut here = *platform;
+        let mut plan = Self {
+            have: Snapshot::empty(platform.phys_bits),
+            marks: Marks::NONE,
+            caching_off: false,
+            mtrr_error: None,
+        };
+        if arrival == Arrival::First
+            && let Err(error) = compare_cap(cpu, platform)
+        {
+            here.mtrr = Err(error);
+            plan.mtrr_error = Some(error);
+        }
+        if let Err(error) = plan.compare(cpu, want, &here, policy) {
+            if here.mtrr.is_err() {
+                return Err(error);
+            }
+            here.mtrr = Err(error);
+            plan.mtrr_error = Some(error);
+            plan.compare(cpu, want, &here, policy)?;
+        }
+        plan.caching_off = cpu.read_cr0() & (CR0_CD | CR0_NW) != 0;
+        Ok(plan)
+    }
+
+    fn compare(
+        &mut self,
+        cpu: &mut impl CpuOps,
+        want: &Snapshot,
+        here: &Platform,
+        policy: &Policy,
+    ) -> Result<(), Error> {
+        self.have.recapture(cpu, here, policy.amd_fixed)?;
+        self.marks = Marks::between(&self.have, want)?;
+        Ok(())
+    }
+
+    /// What is to be written; `want` is the target this plan was made for.
+    #[must_use]
+    pub const fn delta<'a>(&'a self, want: &'a Snapshot) -> Delta<'a> {
+        Delta::marked(&self.have, want, self.marks)
+    }
+
+    /// Compares again, because registers of this CPU may have been written since; keeps what it
+    /// found before if they cannot be read now.
+    pub(crate) fn renew(
+        &mut self,
+        cpu: &mut impl CpuOps,
+        want: &Snapshot,
+        platform: &Platform,
+        policy: &Policy,
+    ) {
+        if self.mtrr_error.is_none()
+            && let Ok(now) = Self::examine(cpu, want, platform, policy, Arrival::Again)
+        {
+            *self = now;
+        }
+    }
+
+    /// The dearest thing that has to be done.
+    #[must_use]
+    pub fn need(&self) -> Need {
+        if self.marks.need_window() {
+            Need::Window
+        } else if self.marks.changes().contains(Changes::PAT) {
+            Need::Pat
+        } else if self.marks.outside_differ() {
+            Need::UnusedPairs
+        } else if self.caching_off {
+            Need::CachingOn
+        } else {
+            Need::Nothing
+        }
+    }
+
+    /// The groups in which this CPU differs from the target.
+    #[must_use]
+    pub fn changes(&self) -> Changes {
+        let mut changes = self.marks.changes();
+        changes.set(Changes::CACHING, self.caching_off);
+        changes
+    }
+
+    /// Why the MTRR part is left alone on this CPU, if it is.
+    #[must_use]
+    pub const fn mtrr_error(&self) -> Option<Error> {
+        self.mtrr_error
+    }
+
+    /// Writes what differs and reads it back. Ends with CR0.CD and CR0.NW clear, in error too;
+    /// CR4 and RFLAGS.IF as they were.
+    ///
+    /// `want` is the target this plan was made for. For [`Need::Window`] no other thread of the
+    /// core may run anything but a wait loop meanwhile. VMCS and VMCB copies of the PAT and
+    /// ASID-tagged TLB entries are the hypervisor's business.
+    ///
+    /// # Errors
+    /// [`Error::WriteFault`] and [`Error::WriteIgnored`], saying what became of the old map; what
+    /// [`Plan::mtrr_error`] says, after the PAT was brought in line.
+    ///
+    /// Source: Intel SDM 3A, "MTRR Considerations in MP Systems", "Programming the PAT"; AMD APM 2,
+    /// "Changing Memory Types".
+    pub fn apply(
+        &self,
+        cpu: &mut impl CpuOps,
+        want: &Snapshot,
+        platform: &Platform,
+        policy: &Policy,
+    ) -> Result<(), Error> {
+        let delta = self.delta(want);
+        let pairs = write_unused(cpu, &delta);
+        let rest = match self.need() {
+            Need::Window => {
+                let job = Job {
+                    delta,
+                    want,
+                    syscfg: self.have.syscfg,
+                    platform,
+                    policy,
+                };
+                job.window(cpu)
+            }
+            _ => {
+                let pat = match delta.pat() {
+                    Some(write) => pat_only(cpu, write, platform, policy),
+                    None => Ok(()),
+                };
+                if self.caching_off {
+                    turn_caching_on(cpu);
+                }
+                pat
+            }
+        };
+        rest.and(pairs).and(self.mtrr_error.map_or(Ok(()), Err))
+    }
+}
+
+fn compare_cap(cpu: &mut impl CpuOps, platform: &Platform) -> Result<(), Error> {
+    let Ok(expected) = platform.mtrr else {
+        return Ok(());
+    };
+    let msr = MsrAddr::MTRRCAP;
+    let cap = cpu.rdmsr(msr).map_err(|_| Error::ReadFault { msr })?;
+    if MtrrCap::from_raw(cap) == expected {
+        Ok(())
+    } else {
+        Err(Error::CapDiffers { cap })
+    }
+}
+
+/// Flushes every TLB entry of this logical processor, global ones and those of all PCIDs: PGE is
+/// toggled and left as it was.
+///
+/// Source: Intel SDM 3A, "Operations that Invalidate TLBs and Paging-Structure Caches".
+pub fn flush_tlb(cpu: &mut impl CpuOps) {
+    let cr4 = cpu.read_cr4();
+    cpu.write_cr4(cr4 ^ CR4_PGE);
+    cpu.write_cr4(cr4);
+}
+
+/// Clears CR0.CD and CR0.NW, if one is set.
+pub(crate) fn turn_caching_on(cpu: &mut impl CpuOps) {
+    let cr0 = cpu.read_cr0();
+    if cr0 & (CR0_CD | CR0_NW) != 0 {
+        cpu.write_cr0(cr0 & !(CR0_CD | CR0_NW));
+    }
+}
+
+/// Runs `f` with interrupts masked, and leaves RFLAGS.IF as it was.
+pub(crate) fn masked<C: CpuOps, R>(cpu: &mut C, f: impl FnOnce(&mut C) -> R) -> R {
+    let enabled = cpu.interrupts_enabled();
+    if enabled {
+        cpu.cli();
+    }
+    let result = f(cpu);
+    if enabled {
+        cpu.sti();
+    }
+    result
+}
+
+/// The PAT alone: written, then the TLB flushed; CR0.CD is not touched. Caches are flushed where a
+/// slot stops being cacheable, last, so that no stale translation can fill them again.
+fn pat_only(
+    cpu: &mut impl CpuOps,
+    write: Write,
+    platform: &Platform,
+    policy: &Policy,
+) -> Result<(), Error> {
+    let flush = policy.pat_flush == PatFlush::WhenUncached
+        && platform.guest.is_none()
+        && loses_cacheable_slot(write);
+    masked(cpu, |cpu| {
+        cpu.wrmsr(write.msr, write.value)
+            .map_err(|_| fault(write, Left::Unchanged))?;
+        flush_tlb(cpu);
+        if flush {
+            cpu.wbinvd();
+        }
+        match cpu.rdmsr(write.msr) {
+            Ok(value) if value == write.value => Ok(()),
+            _ => Err(ignored(write, Left::Unchanged)),
+        }
+    })
+}
+
+fn loses_cacheable_slot(write: Write) -> bool {
+    let cacheable = |raw, slot| {
+        Pat::from_raw(raw)
+            .slot(slot)
+            .is_ok_and(|t| t.is_cacheable())
+    };
+    (0..8).any(|slot| cacheable(write.before, slot) && !cacheable(write.value, slot))
+}
+
+/// Pairs with V clear before and after: they match nothing, so the map in force is the same
+/// whatever becomes of the writes.
+fn write_unused(cpu: &mut impl CpuOps, delta: &Delta<'_>) -> Result<(), Error> {
+    for write in delta.outside() {
+        cpu.wrmsr(write.msr, write.value)
+            .map_err(|_| fault(write, Left::Unchanged))?;
+    }
+    for write in delta.outside() {
+        if cpu.rdmsr(write.msr) != Ok(write.value) {
+            return Err(ignored(write, Left::Unchanged));
+        }
+    }
+    Ok(())
+}
+
+fn fault(write: Write, left: Left) -> Error {
+    Error::WriteFault {
+        msr: write.msr,
+        value: write.value,
+        left,
+    }
+}
+
+fn ignored(write: Write, left: Left) -> Error {
+    Error::WriteIgnored {
+        msr: write.msr,
+        value: write.value,
+        left,
+    }
+}
+
+/// Flushes the TLB while PGE is clear: CR3 reaches the current PCID only.
+fn flush_without_global(cpu: &mut impl CpuOps, cr4: u64) {
+    if cr4 & CR4_PCIDE != 0 {
+        cpu.write_cr4(cr4 | CR4_PGE);
+        cpu.write_cr4(cr4);
+    } else {
+        let cr3 = cpu.read_cr3();
+        cpu.write_cr3(cr3);
+    }
+}

@@ -1,1 +1,413 @@
-//! All CPUs: gather, commit, release.
+//! All CPUs meet: gather, commit, release.
+//!
+//! Owns who waits for whom, and for how long; refuses to know registers. It sees CPU numbers, and
+//! runs a step it is given. The boot CPU leads. Until it commits, nothing has been changed and a
+//! missing CPU ends the meeting; after it, everyone finishes. Cores act in parallel, the threads
+//! of one core in turn; whoever is not acting does nothing but wait.
+
+pub(crate) mod hold;
+#[cfg(all(test, loom))]
+mod models;
+pub(crate) mod slot;
+pub(crate) mod target;
+
+pub use slot::CpuState;
+
+use self::hold::{Core, hold_point};
+use self::slot::{Deadline, Slot, const_fn_unless_loom, poll, publish};
+use crate::atomic::{Ordering, Word, full_fence};
+use crate::cpu::CpuOps;
+use crate::policy::Bounds;
+use crate::program::masked;
+
+/// Phases of the gate's word; the number of the meeting is above them.
+const CLOSED: u32 = 0;
+const GATHER: u32 = 1;
+/// All are here and the leader is about to commit: nobody may give up any more.
+const SEALED: u32 = 2;
+const COMMIT: u32 = 3;
+const ABORTED: u32 = 4;
+const PHASE: u32 = 0b111;
+const ONE: u32 = 8;
+
+/// What a CPU did in a meeting, below the meeting's number in its `arrived` word.
+const AT: u32 = 1;
+const DONE: u32 = 2;
+
+/// Why a meeting did not come about. Nothing was changed on any CPU.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum NoMeeting {
+    /// Another one is being led.
+    Busy,
+    /// Somebody did not arrive in time: how many, and the lowest number.
+    Missing { count: u32, first: usize },
+    /// The leader was silent for so long that a CPU that had arrived gave it up.
+    Abandoned,
+    /// What was to be committed no longer fits.
+    Refused,
+}
+
+/// CPUs that arrived but did not finish in time: how many, and the lowest number.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub(crate) struct Stuck {
+    pub(crate) count: u32,
+    pub(crate) first: usize,
+}
+
+/// How a CPU's part in a meeting went.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Attended {
+    /// No meeting is open, or it does not want this CPU.
+    NotNow,
+    /// This CPU number has arrived already.
+    Twice,
+    /// The meeting came to nothing; nothing was changed.
+    Aborted,
+    /// The boot CPU fell silent before it committed; nothing was changed.
+    LeaderSilent,
+    /// This CPU did its step.
+    Done,
+    /// A sibling did not finish before this CPU's turn came: it did not do its step.
+    SiblingStuck(usize),
+}
+
+/// The word all wait on, and the leader's lock.
+#[derive(Debug)]
+#[repr(C, align(128))]
+pub(crate) struct Gate {
+    /// Phase and number of the meeting. Written by the leader; Gather to Aborted also by a CPU
+    /// that gives the leader up.
+    word: Word,
+    /// 1 while a meeting is being led.
+    led: Word,
+    /// What the meeting is about: the leader's word to the steps. Written before Gather.
+    pub(crate) work: Word,
+}
+
+impl Gate {
+    const_fn_unless_loom! {
+        fn new() -> Self {
+            Self {
+                word: Word::new(CLOSED),
+                led: Word::new(0),
+                work: Word::new(0),
+            }
+        }
+    }
+
+    /// Whether a meeting is between its call and its end.
+    pub(crate) fn open(&self) -> bool {
+        !matches!(self.word.load(Ordering::Acquire) & PHASE, CLOSED | ABORTED)
+    }
+
+    /// Ends whatever was going on. By the boot CPU, when all others lost their state.
+    pub(crate) fn reset(&self) {
+        let number = self.word.load(Ordering::Relaxed) & !PHASE;
+        self.word.store(number | ABORTED, Ordering::Release);
+        self.led.store(0, Ordering::Release);
+    }
+
+    /// Leads a meeting of every CPU that may run.
+    ///
+    /// `commit` runs once all have arrived and before any step; if it fails nothing happens.
+    /// `step` is the leader's own. Interrupts are masked throughout.
+    pub(crate) fn lead<C: CpuOps>(
+        &self,
+        meeting: &Meeting<'_>,
+        cpu: &mut C,
+        work: u32,
+        kick: impl FnMut(usize),
+        commit: impl FnOnce(&mut C) -> bool,
+        step: impl FnOnce(&mut C),
+    ) -> Result<Stuck, NoMeeting> {
+        if self.led.compare_exchange(0, 1).is_err() {
+            return Err(NoMeeting::Busy);
+        }
+        let number = (self.word.load(Ordering::Relaxed) & !PHASE).wrapping_add(ONE);
+        self.work.store(work, Ordering::Release);
+        let result = masked(cpu, |cpu| {
+            self.gather(meeting, cpu, number, kick, commit)?;
+            Ok(self.carry_out(meeting, cpu, number, step))
+        });
+        if result.is_err() {
+            publish(cpu, &self.word, number | ABORTED);
+        }
+        self.led.store(0, Ordering::Release);
+        result
+    }
+
+    /// Calls, waits, seals and commits.
+    fn gather<C: CpuOps>(
+        &self,
+        meeting: &Meeting<'_>,
+        cpu: &mut C,
+        number: u32,
+        mut kick: impl FnMut(usize),
+        commit: impl FnOnce(&mut C) -> bool,
+    ) -> Result<(), NoMeeting> {
+        publish(cpu, &self.word, number | GATHER);
+        // Partner: the fence in `starting`: either it sees the gate open, or we see the CPU.
+        full_fence();
+        for (other, slot) in meeting.slots.iter().enumerate() {
+            if slot.state().may_run() || other == meeting.me {
+                publish(cpu, &slot.handshake.summon, number);
+            }
+        }
+        meeting.arrive(cpu, number | AT);
+        for (other, slot) in meeting.others() {
+            if slot.handshake.summon.load(Ordering::Relaxed) == number {
+                kick(other);
+            }
+        }
+        meeting.wait_for_all(cpu, number, AT, meeting.bounds.gather)?;
+        let sealed = self
+            .word
+            .compare_exchange(number | GATHER, number | SEALED)
+            .is_ok();
+        if !sealed {
+            return Err(NoMeeting::Abandoned);
+        }
+        if !commit(cpu) {
+            return Err(NoMeeting::Refused);
+        }
+        publish(cpu, &self.word, number | COMMIT);
+        Ok(())
+    }
+
+    /// After the commit: the leader's own step, then the wait for everybody else's.
+    fn carry_out<C: CpuOps>(
+        &self,
+        meeting: &Meeting<'_>,
+        cpu: &mut C,
+        number: u32,
+        step: impl FnOnce(&mut C),
+    ) -> Stuck {
+        if meeting.wait_for_turn(cpu, number).is_none() {
+            step(cpu);
+        }
+        meeting.arrive(cpu, number | DONE);
+        // Longer than anybody waits for its turn.
+        let bound = meeting.bounds.finish.saturating_mul(2);
+        let stuck = match meeting.wait_for_all(cpu, number, DONE, bound) {
+            Err(NoMeeting::Missing { count, first }) => Stuck { count, first },
+            _ => Stuck::default(),
+        };
+        publish(cpu, &self.word, number | CLOSED);
+        stuck
+    }
+
+    /// Takes part in the meeting that is open, if it wants this CPU. Interrupts are masked until it
+    /// is over.
+    pub(crate) fn attend<C: CpuOps>(
+        &self,
+        meeting: &Meeting<'_>,
+        cpu: &mut C,
+        step: impl FnOnce(&mut C),
+    ) -> Attended {
+        let Some(me) = meeting.slots.get(meeting.me).map(|slot| &slot.handshake) else {
+            return Attended::NotNow;
+        };
+        let word = self.word.load(Ordering::Acquire);
+        let number = word & !PHASE;
+        let arrived = me.arrived.load(Ordering::Relaxed);
+        if !matches!(word & PHASE, GATHER | SEALED | COMMIT)
+            || me.summon.load(Ordering::Acquire) != number
+        {
+            return Attended::NotNow;
+        }
+        if arrived & !PHASE == number {
+            return Attended::Twice;
+        }
+        if word & PHASE != GATHER {
+            return Attended::NotNow;
+        }
+        masked(cpu, |cpu| {
+            meeting.arrive(cpu, number | AT);
+            match self.wait_for_decision(meeting, cpu, number) {
+                Attended::Done => self.act(meeting, cpu, number, step),
+                nothing => nothing,
+            }
+        })
+    }
+
+    /// Waits until the leader has committed (`Done`) or the meeting came to nothing.
+    fn wait_for_decision(
+        &self,
+        meeting: &Meeting<'_>,
+        cpu: &mut impl CpuOps,
+        number: u32,
+    ) -> Attended {
+        let core = Core::of(meeting.slots, meeting.me);
+        // The leader ends the gathering long before this: it is the last resort against a leader
+        // that is dead, and the one exchange a CPU may make that is not yet in line.
+        let silent = Deadline::after(cpu, meeting.bounds.gather.saturating_mul(4));
+        loop {
+            let word = self.word.load(Ordering::Acquire);
+            if word == number | COMMIT {
+                return Attended::Done;
+            }
+            if word != number | GATHER && word != number | SEALED {
+                return Attended::Aborted;
+            }
+            hold_point(core, cpu, meeting.bounds, usize::MAX);
+            if silent.passed(cpu)
+                && self
+                    .word
+                    .compare_exchange(number | GATHER, number | ABORTED)
+                    .is_ok()
+            {
+                return Attended::LeaderSilent;
+            }
+            meeting.pause(cpu, core, silent, &self.word, word);
+        }
+    }
+
+    /// This CPU's step when its turn comes, then the wait for the end.
+    fn act<C: CpuOps>(
+        &self,
+        meeting: &Meeting<'_>,
+        cpu: &mut C,
+        number: u32,
+        step: impl FnOnce(&mut C),
+    ) -> Attended {
+        let stuck = meeting.wait_for_turn(cpu, number);
+        if stuck.is_none() {
+            step(cpu);
+        }
+        meeting.arrive(cpu, number | DONE);
+        // Longer than the leader's own wait; a leader stuck in its step is not waited for for ever.
+        let end = Deadline::after(cpu, meeting.bounds.finish.saturating_mul(4));
+        while self.word.load(Ordering::Acquire) == number | COMMIT && !end.passed(cpu) {
+            end.pause(cpu, &self.word, number | COMMIT);
+        }
+        stuck.map_or(Attended::Done, Attended::SiblingStuck)
+    }
+}
+
+/// Who meets, as one CPU sees it.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Meeting<'a> {
+    pub(crate) slots: &'a [Slot],
+    pub(crate) me: usize,
+    pub(crate) bounds: &'a Bounds,
+    /// Which threads share a core is not known: all CPUs act in turn.
+    pub(crate) one_by_one: bool,
+}
+
+impl<'a> Meeting<'a> {
+    fn others(&self) -> impl Iterator<Item = (usize, &'a Slot)> {
+        let me = self.me;
+        self.slots.iter().enumerate().filter(move |(n, _)| *n != me)
+    }
+
+    fn arrive(&self, cpu: &mut impl CpuOps, word: u32) {
+        if let Some(slot) = self.slots.get(self.me) {
+            publish(cpu, &slot.handshake.arrived, word);
+        }
+    }
+
+    /// Waits until every summoned CPU has arrived at `stage`; counts those that have not.
+    fn wait_for_all(
+        &self,
+        cpu: &mut impl CpuOps,
+        number: u32,
+        stage: u32,
+        bound: u64,
+    ) -> Result<(), NoMeeting> {
+        let core = Core::of(self.slots, self.me);
+        let deadline = Deadline::after(cpu, bound);
+        let mut missing = 0;
+        let mut first = 0;
+        for (other, slot) in self.others() {
+            if slot.handshake.summon.load(Ordering::Relaxed) != number {
+                continue;
+            }
+            let arrived = loop {
+                let word = poll(cpu, &slot.handshake.arrived);
+                let state = slot.state();
+                // One that was declared, and taken back because the gate was open, never comes.
+                let there = !state.may_run() || (word & !PHASE == number && word & PHASE >= stage);
+                if there || deadline.passed(cpu) {
+                    break there;
+                }
+                if stage == AT {
+                    hold_point(core, cpu, self.bounds, usize::MAX);
+                }
+                if state == CpuState::Starting {
+                    deadline.pause_briefly(cpu, &slot.handshake.arrived, word);
+                } else {
+                    self.pause(cpu, core, deadline, &slot.handshake.arrived, word);
+                }
+            };
+            if !arrived {
+                if missing == 0 {
+                    first = other;
+                }
+                missing += 1;
+            }
+        }
+        if missing == 0 {
+            Ok(())
+        } else {
+            Err(NoMeeting::Missing {
+                count: missing,
+                first,
+            })
+        }
+    }
+
+    /// Waits for the threads of this core with lower numbers (for all lower numbers, when cores
+    /// are not known); returns the first that did not finish in time.
+    fn wait_for_turn(&self, cpu: &mut impl CpuOps, number: u32) -> Option<usize> {
+        let deadline = Deadline::after(cpu, self.bounds.finish);
+        if self.one_by_one {
+            let lower = self.slots.iter().enumerate().take(self.me);
+            self.wait_for_done(cpu, number, deadline, lower)
+        } else {
+            let core = Core::of(self.slots, self.me);
+            let lower = core.siblings().filter(|(other, _)| *other < self.me);
+            self.wait_for_done(cpu, number, deadline, lower)
+        }
+    }
+
+    fn wait_for_done(
+        &self,
+        cpu: &mut impl CpuOps,
+        number: u32,
+        deadline: Deadline,
+        others: impl Iterator<Item = (usize, &'a Slot)>,
+    ) -> Option<usize> {
+        for (other, slot) in others {
+            if slot.handshake.summon.load(Ordering::Acquire) != number {
+                continue;
+            }
+            loop {
+                let word = poll(cpu, &slot.handshake.arrived);
+                if word == number | DONE || !slot.state().may_run() {
+                    break;
+                }
+                if deadline.passed(cpu) {
+                    return Some(other);
+                }
+                deadline.pause(cpu, &slot.handshake.arrived, word);
+            }
+        }
+        None
+    }
+
+    /// A pause that ends in time to answer a sibling's request, if there are siblings.
+    fn pause(
+        &self,
+        cpu: &mut impl CpuOps,
+        core: Core<'_>,
+        deadline: Deadline,
+        word: &Word,
+        seen: u32,
+    ) {
+        if core.siblings().next().is_some() {
+            deadline.pause_briefly(cpu, word, seen);
+        } else {
+            deadline.pause(cpu, word, seen);
+        }
+    }
+}

@@ -1,1 +1,331 @@
-//! The outcome of each CPU, and the table the boot CPU prints.
+//! The outcome of each CPU, and the one table the boot CPU prints.
+//!
+//! Owns how results are stored and shown; refuses to know how they came about. A CPU writes its
+//! outcome as plain words into its own line; the boot CPU reads all of them once.
+
+use core::fmt;
+
+use crate::atomic::Ordering;
+use crate::delta::Changes;
+use crate::error::{Error, Left};
+use crate::regs::MsrAddr;
+use crate::rendezvous::CpuState;
+use crate::rendezvous::slot::{Record, Slot};
+
+/// What a CPU did to hold the target state.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+pub enum Path {
+    /// Nothing: every register compared equal.
+    InSync = 1,
+    /// Registers compared equal; the TLB was flushed because a sibling had a window.
+    Flush = 2,
+    /// Caching was turned on; registers compared equal.
+    CachingOn = 3,
+    /// Only pairs that are not in use were written.
+    UnusedPairs = 4,
+    /// The PAT was written and the TLB flushed.
+    Pat = 5,
+    /// MTRRs were written with caches off.
+    Window = 6,
+    /// Left to the next rendezvous, because the sync would not have been safe now.
+    Postponed = 7,
+    /// This CPU could not be brought in line: the error says why.
+    Failed = 8,
+    /// Came online and waits for the rendezvous, as the policy wants it.
+    CheckedIn = 9,
+    /// Was only compared, and differs.
+    Differs = 10,
+}
+
+impl Path {
+    const ALL: [Self; 10] = [
+        Self::InSync,
+        Self::Flush,
+        Self::CachingOn,
+        Self::UnusedPairs,
+        Self::Pat,
+        Self::Window,
+        Self::Postponed,
+        Self::Failed,
+        Self::CheckedIn,
+        Self::Differs,
+    ];
+
+    /// The name used in reports.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::InSync => "in_sync",
+            Self::Flush => "flush",
+            Self::CachingOn => "caching_on",
+            Self::UnusedPairs => "unused_pairs",
+            Self::Pat => "pat",
+            Self::Window => "window",
+            Self::Postponed => "postponed",
+            Self::Failed => "failed",
+            Self::CheckedIn => "checked_in",
+            Self::Differs => "differs",
+        }
+    }
+
+    fn from_byte(byte: u8) -> Option<Self> {
+        Self::ALL.into_iter().find(|path| *path as u8 == byte)
+    }
+}
+
+impl fmt::Display for Path {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.name())
+    }
+}
+
+/// How one CPU was brought in line, or why not.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Outcome {
+    /// What it did.
+    pub path: Path,
+    /// In which groups it differed before.
+    pub changes: Changes,
+    /// Why it is not in line, for [`Path::Failed`] and [`Path::Postponed`].
+    pub error: Option<Error>,
+    /// Ticks of its time-stamp counter from the first read to the last write.
+    pub ticks: u64,
+}
+
+impl fmt::Display for Outcome {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}, differed in {}", self.path, self.changes)?;
+        match self.error {
+            Some(error) => write!(f, ": {error}"),
+            None => Ok(()),
+        }
+    }
+}
+
+impl Outcome {
+    /// Writes it into a CPU's own line.
+    pub(crate) fn store(&self, record: &Record) {
+        let (kind, left, msr, value) = self.error.map_or((0, 0, 0, 0), error_to_words);
+        let what = u64::from(self.path as u8)
+            | u64::from(self.changes.bits()) << 8
+            | u64::from(kind) << 16
+            | u64::from(left) << 24;
+        record.what.store(what, Ordering::Relaxed);
+        record.error_msr.store(u64::from(msr), Ordering::Relaxed);
+        record.error_value.store(value, Ordering::Relaxed);
+        record.ticks.store(self.ticks, Ordering::Relaxed);
+        let serial = record.serial.load(Ordering::Relaxed);
+        record
+            .serial
+            .store(serial.wrapping_add(1), Ordering::Release);
+    }
+
+    /// Reads it from a CPU's line; `None` when that CPU has no outcome yet.
+    pub(crate) fn load(record: &Record) -> Option<Self> {
+        let _serial = record.serial.load(Ordering::Acquire);
+        let what = record.what.load(Ordering::Relaxed);
+        let path = Path::from_byte(what as u8)?;
+        Some(Self {
+            path,
+            changes: Changes::from_bits_retain((what >> 8) as u8),
+            error: error_from_words(
+                (what >> 16) as u8,
+                (what >> 24) as u8,
+                record.error_msr.load(Ordering::Relaxed) as u32,
+                record.error_value.load(Ordering::Relaxed),
+            ),
+            ticks: record.ticks.load(Ordering::Relaxed),
+        })
+    }
+}
+
+/// An error one CPU can have of its own, as (kind, what is left, MSR, value).
+fn error_to_words(error: Error) -> (u8, u8, u32, u64) {
+    match error {
+        Error::ReadFault { msr } => (1, 0, msr.0, 0),
+        Error::WriteFault { msr, value, left } => (2, left as u8, msr.0, value),
+        Error::WriteIgnored { msr, value, left } => (3, left as u8, msr.0, value),
+        Error::FixedDramStateDiffers => (4, 0, 0, 0),
+        Error::CapDiffers { cap } => (5, 0, 0, cap),
+        Error::SiblingStuck { cpu } => (6, 0, 0, cpu as u64),
+        Error::TopologyUnknown => (7, 0, 0, 0),
+        Error::SiblingsNotHeld => (8, 0, 0, 0),
+        Error::TargetBusy => (9, 0, 0, 0),
+        Error::BootCpuSilent => (10, 0, 0, 0),
+        // No other error is one CPU's own.
+        _ => (11, 0, 0, 0),
+    }
+}
+
+fn error_from_words(kind: u8, left: u8, msr: u32, value: u64) -> Option<Error> {
+    let msr = MsrAddr(msr);
+    let left = match left {
+        1 => Left::RolledBack,
+        2 => Left::Torn,
+        _ => Left::Unchanged,
+    };
+    Some(match kind {
+        1 => Error::ReadFault { msr },
+        2 => Error::WriteFault { msr, value, left },
+        3 => Error::WriteIgnored { msr, value, left },
+        4 => Error::FixedDramStateDiffers,
+        5 => Error::CapDiffers { cap: value },
+        6 => Error::SiblingStuck {
+            cpu: value as usize,
+        },
+        7 => Error::TopologyUnknown,
+        8 => Error::SiblingsNotHeld,
+        9 => Error::TargetBusy,
+        10 => Error::BootCpuSilent,
+        11 => Error::NotInitialised,
+        _ => return None,
+    })
+}
+
+/// One CPU's line of a [`Report`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct CpuReport {
+    /// Its number.
+    pub cpu: usize,
+    /// Where it is in its life.
+    pub state: CpuState,
+    /// What became of it; `None` before its first sync.
+    pub outcome: Option<Outcome>,
+    /// Caches-off windows it has opened since the boot CPU was initialised.
+    pub windows: u32,
+    /// Times it stood still for a sibling.
+    pub holds: u32,
+    /// Ticks it stood still for siblings.
+    pub held_ticks: u64,
+}
+
+impl CpuReport {
+    /// Whether it is known to hold the target state.
+    #[must_use]
+    pub fn in_sync(&self) -> bool {
+        self.outcome.is_some_and(|outcome| {
+            outcome.error.is_none()
+                && !matches!(
+                    outcome.path,
+                    Path::CheckedIn | Path::Differs | Path::Postponed | Path::Failed
+                )
+        })
+    }
+}
+
+/// What every CPU did last. Iterates the CPUs that were ever declared; prints one table for the
+/// machine, whose length does not grow with the number of CPUs.
+#[derive(Clone, Copy)]
+pub struct Report<'a> {
+    slots: &'a [Slot],
+}
+
+impl<'a> Report<'a> {
+    pub(crate) const fn of(slots: &'a [Slot]) -> Self {
+        Self { slots }
+    }
+
+    /// One item per CPU that was ever declared, ascending.
+    pub fn cpus(&self) -> impl Iterator<Item = CpuReport> + Clone + use<'a> {
+        self.slots
+            .iter()
+            .enumerate()
+            .map(|(cpu, slot)| CpuReport {
+                cpu,
+                state: slot.state(),
+                outcome: Outcome::load(&slot.record),
+                windows: slot.handshake.windows.load(Ordering::Acquire),
+                holds: slot.record.holds.load(Ordering::Relaxed),
+                held_ticks: slot.record.held.load(Ordering::Relaxed),
+            })
+            .filter(|line| line.outcome.is_some() || line.state != CpuState::Absent)
+    }
+
+    /// CPUs that are declared running and not known to hold the target state.
+    pub fn out_of_sync(&self) -> impl Iterator<Item = CpuReport> + Clone + use<'a> {
+        self.cpus()
+            .filter(|line| line.state == CpuState::Running && !line.in_sync())
+    }
+
+    fn numbers(
+        &self,
+        f: &mut fmt::Formatter<'_>,
+        label: &str,
+        wanted: impl Fn(&CpuReport) -> bool,
+    ) -> fmt::Result {
+        let mut numbers = self.cpus().filter(|line| wanted(line)).map(|line| line.cpu);
+        let Some(mut start) = numbers.next() else {
+            return Ok(());
+        };
+        write!(f, "\n  {label:<14}")?;
+        let mut end = start;
+        let mut separator = "";
+        loop {
+            let next = numbers.next();
+            if next == Some(end + 1) {
+                end += 1;
+                continue;
+            }
+            f.write_str(separator)?;
+            separator = ",";
+            if start == end {
+                write!(f, "{start}")?;
+            } else {
+                write!(f, "{start}-{end}")?;
+            }
+            match next {
+                Some(number) => (start, end) = (number, number),
+                None => return Ok(()),
+            }
+        }
+    }
+}
+
+impl fmt::Debug for Report<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_list().entries(self.cpus()).finish()
+    }
+}
+
+impl fmt::Display for Report<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let total = self.cpus().count();
+        let off = self.out_of_sync().count();
+        write!(
+            f,
+            "memory types of {total} CPUs, {off} out of sync; CPUs by path:"
+        )?;
+        for path in Path::ALL {
+            self.numbers(f, path.name(), |line| {
+                line.outcome.is_some_and(|outcome| outcome.path == path)
+            })?;
+        }
+        if self.cpus().any(|line| differed(&line, Changes::all())) {
+            f.write_str("\n CPUs that differed, by group:")?;
+        }
+        for (group, name) in Changes::NAMES {
+            self.numbers(f, name, |line| differed(line, group))?;
+        }
+        let errors = || {
+            self.cpus()
+                .filter_map(|line| Some((line.cpu, line.outcome?.error?)))
+        };
+        for (cpu, error) in errors() {
+            let first = errors().find(|(_, other)| *other == error);
+            if first.is_some_and(|(first, _)| first == cpu) {
+                write!(f, "\n {error}:")?;
+                self.numbers(f, "", |line| {
+                    line.outcome
+                        .is_some_and(|outcome| outcome.error == Some(error))
+                })?;
+            }
+        }
+        Ok(())
+    }
+}
+
+fn differed(line: &CpuReport, groups: Changes) -> bool {
+    line.outcome
+        .is_some_and(|outcome| outcome.changes.intersects(groups))
+}

@@ -1,13 +1,18 @@
 //! One CPU's memory-type registers, as raw words.
 //!
-//! Owns what was read; refuses to interpret it beyond single fields. Decoding happens on demand
-//! and never panics, whatever the firmware left.
+//! Owns what is read and in which order; refuses to interpret it beyond single fields. Decoding
+//! happens on demand and never panics, whatever the firmware left.
 
 use core::fmt;
 
+use crate::cpu::CpuOps;
+use crate::error::{Error, Left};
+use crate::memtype::MemType;
 use crate::pat::Pat;
-use crate::ranges::PhysBits;
-use crate::regs::{FIXED_COUNT, MAX_VARIABLE, MtrrCap, MtrrDefType, SysCfg, VariableMtrr};
+use crate::platform::Platform;
+use crate::policy::AmdFixed;
+use crate::ranges::{FIXED_RANGES, PhysBits};
+use crate::regs::{FIXED_COUNT, MAX_VARIABLE, MsrAddr, MtrrCap, MtrrDefType, SysCfg, VariableMtrr};
 
 /// The MTRRs, the PAT and what AMD adds, of one CPU, bit-exact.
 ///
@@ -28,6 +33,9 @@ pub struct Snapshot {
     pub pat: Option<Pat>,
     /// AMD SYSCFG; `None` elsewhere.
     pub syscfg: Option<SysCfg>,
+    /// Whether `fixed` carries AMD's RdMem and WrMem bits: it was read while SYSCFG bit 19
+    /// (MtrrFixDramModEn) was set. The words may be written back only in that state.
+    pub fixed_dram_bits: bool,
     /// AMD TOP_MEM2: first byte above the memory that lies above 4 GiB; 0 elsewhere.
     pub top_mem2: u64,
     /// How many address bits the MTRRs decode.
@@ -45,6 +53,7 @@ impl Snapshot {
             fixed: [0; FIXED_COUNT],
             pat: None,
             syscfg: None,
+            fixed_dram_bits: false,
             top_mem2: 0,
             phys_bits,
         }
@@ -83,6 +92,17 @@ impl Snapshot {
         }
     }
 
+    /// Whether the bytes of `fixed` show AMD's RdMem and WrMem (bits 4 and 3) beside the type: this
+    /// snapshot says so, or was read with SYSCFG bit 19 set.
+    #[must_use]
+    pub const fn shows_dram_bits(&self) -> bool {
+        self.fixed_dram_bits
+            || match self.syscfg {
+                Some(syscfg) => syscfg.contains(SysCfg::MTRR_FIX_DRAM_MOD_EN),
+                None => false,
+            }
+    }
+
     /// Whether the fixed ranges decide below 1 MiB: they exist, and E and FE are set.
     #[must_use]
     pub const fn fixed_in_force(&self) -> bool {
@@ -99,8 +119,233 @@ impl fmt::Debug for Snapshot {
             .field("fixed", &format_args!("{:x?}", self.fixed))
             .field("pat", &self.pat)
             .field("syscfg", &self.syscfg)
+            .field("fixed_dram_bits", &self.fixed_dram_bits)
             .field("top_mem2", &format_args!("{:#x}", self.top_mem2))
             .field("phys_bits", &self.phys_bits)
             .finish()
+    }
+}
+
+impl Snapshot {
+    /// Reads this CPU's registers; writes nothing, except SYSCFG bit 19 set and put back under
+    /// [`AmdFixed::SaveDramBits`].
+    ///
+    /// With VCNT 10 and fixed ranges: 33 RDMSR (DEF_TYPE, 20 of the variable ranges, 11 fixed,
+    /// PAT); on AMD also SYSCFG and TOP_MEM2. MTRRCAP is the platform's, not read again. Interrupts
+    /// as they are.
+    ///
+    /// # Errors
+    /// [`Error::ReadFault`]: a register the platform has cannot be read here. Nothing was changed.
+    ///
+    /// Source: Intel SDM 3A, "Memory Type Range Registers (MTRRs)"; AMD APM 2, "Memory-Type Range
+    /// Registers".
+    pub fn capture(
+        cpu: &mut impl CpuOps,
+        platform: &Platform,
+        amd_fixed: AmdFixed,
+    ) -> Result<Self, Error> {
+        let mut found = Self::empty(platform.phys_bits);
+        found.recapture(cpu, platform, amd_fixed)?;
+        Ok(found)
+    }
+
+    /// [`Snapshot::capture`] in place: a CPU's stack holds few of these.
+    pub(crate) fn recapture(
+        &mut self,
+        cpu: &mut impl CpuOps,
+        platform: &Platform,
+        amd_fixed: AmdFixed,
+    ) -> Result<(), Error> {
+        *self = Self::empty(platform.phys_bits);
+        if let Ok(cap) = platform.mtrr {
+            self.cap = Some(cap);
+            self.def_type = MtrrDefType::from_raw(read(cpu, MsrAddr::MTRR_DEF_TYPE)?);
+            let count = platform.variable_count();
+            for (n, range) in self.variable.iter_mut().take(count).enumerate() {
+                range.base = read(cpu, MsrAddr::phys_base(n))?;
+                range.mask = read(cpu, MsrAddr::phys_mask(n))?;
+            }
+        }
+        if platform.amd {
+            self.syscfg = Some(SysCfg::from_raw(read(cpu, MsrAddr::SYSCFG)?));
+            self.top_mem2 = read(cpu, MsrAddr::TOP_MEM2)?;
+        }
+        if platform.has_fixed() {
+            self.capture_fixed(cpu, platform, amd_fixed)?;
+        }
+        if platform.pat.is_ok() {
+            self.pat = Some(Pat::from_raw(read(cpu, MsrAddr::PAT)?));
+        }
+        Ok(())
+    }
+
+    /// The fixed ranges, with RdMem and WrMem where the policy asks for them.
+    fn capture_fixed(
+        &mut self,
+        cpu: &mut impl CpuOps,
+        platform: &Platform,
+        amd_fixed: AmdFixed,
+    ) -> Result<(), Error> {
+        let exposed = ExposedDramBits::enter(cpu, self.syscfg, platform, amd_fixed)?;
+        let mut result = Ok(());
+        for (word, range) in self.fixed.iter_mut().zip(FIXED_RANGES) {
+            match read(cpu, range.msr) {
+                Ok(value) => *word = value,
+                Err(error) => {
+                    result = Err(error);
+                    break;
+                }
+            }
+        }
+        self.fixed_dram_bits = exposed.shown();
+        exposed.leave(cpu)?;
+        result
+    }
+}
+
+fn read(cpu: &mut impl CpuOps, msr: MsrAddr) -> Result<u64, Error> {
+    cpu.rdmsr(msr).map_err(|_| Error::ReadFault { msr })
+}
+
+/// SYSCFG bit 19 set for a while, to read or write RdMem and WrMem, and put back.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum ExposedDramBits {
+    /// The bits are hidden and stay so.
+    Hidden,
+    /// Firmware left them visible.
+    AsFound,
+    /// Made visible here; this word goes back.
+    Restore(u64),
+}
+
+impl ExposedDramBits {
+    pub(crate) fn enter(
+        cpu: &mut impl CpuOps,
+        syscfg: Option<SysCfg>,
+        platform: &Platform,
+        amd_fixed: AmdFixed,
+    ) -> Result<Self, Error> {
+        let Some(syscfg) = syscfg else {
+            return Ok(Self::Hidden);
+        };
+        if syscfg.contains(SysCfg::MTRR_FIX_DRAM_MOD_EN) {
+            return Ok(Self::AsFound);
+        }
+        if platform.snp_host || amd_fixed == AmdFixed::AsFound {
+            return Ok(Self::Hidden);
+        }
+        write_syscfg(cpu, (syscfg | SysCfg::MTRR_FIX_DRAM_MOD_EN).raw())?;
+        Ok(Self::Restore(syscfg.raw()))
+    }
+
+    pub(crate) const fn shown(self) -> bool {
+        !matches!(self, Self::Hidden)
+    }
+
+    pub(crate) fn leave(self, cpu: &mut impl CpuOps) -> Result<(), Error> {
+        match self {
+            Self::Restore(raw) => write_syscfg(cpu, raw),
+            Self::Hidden | Self::AsFound => Ok(()),
+        }
+    }
+}
+
+fn write_syscfg(cpu: &mut impl CpuOps, value: u64) -> Result<(), Error> {
+    let msr = MsrAddr::SYSCFG;
+    cpu.wrmsr(msr, value).map_err(|_| Error::WriteFault {
+        msr,
+        value,
+        left: Left::Unchanged,
+    })
+}
+
+impl Snapshot {
+    /// The first register whose word this machine would refuse: a reserved type, or bits above the
+    /// physical address width. Pairs that are not in use count too: WRMSR looks at them as well.
+    #[must_use]
+    pub fn first_invalid(&self) -> Option<MsrAddr> {
+        /// Type, FE and E.
+        const DEF_TYPE_BITS: u64 = 0xff | MtrrDefType::FE | MtrrDefType::E;
+        let bad_def = self.def_type.memtype().is_err() || self.def_type.raw() & !DEF_TYPE_BITS != 0;
+        if self.cap.is_some() && bad_def {
+            return Some(MsrAddr::MTRR_DEF_TYPE);
+        }
+        let address = self.phys_bits.page_mask();
+        for (n, range) in self.variable_ranges().iter().enumerate() {
+            if range.memtype().is_err() || range.base & !(address | 0xff) != 0 {
+                return Some(MsrAddr::phys_base(n));
+            }
+            if range.mask & !(address | VariableMtrr::V) != 0 {
+                return Some(MsrAddr::phys_mask(n));
+            }
+        }
+        let dram_bits = if self.shows_dram_bits() { 0x18 } else { 0 };
+        let bad_byte = |byte: u8| MemType::from_field(byte & !dram_bits).is_err();
+        for (word, range) in self.fixed.iter().zip(FIXED_RANGES) {
+            if self.has_fixed() && word.to_le_bytes().into_iter().any(bad_byte) {
+                return Some(range.msr);
+            }
+        }
+        let pat = self.pat.unwrap_or(Pat::POWER_ON);
+        if (0..8).any(|slot| pat.slot(slot).is_err()) {
+            return Some(MsrAddr::PAT);
+        }
+        None
+    }
+}
+
+/// Words a [`Snapshot`] takes in shared memory.
+pub(crate) const SNAPSHOT_WORDS: usize = 6 + FIXED_COUNT + 2 * MAX_VARIABLE;
+
+/// Bits of the word that says which parts of a snapshot exist.
+const HAS_CAP: u64 = 1;
+const HAS_PAT: u64 = 2;
+const HAS_SYSCFG: u64 = 4;
+const DRAM_BITS: u64 = 8;
+
+impl Snapshot {
+    /// The words, in a fixed order.
+    pub(crate) fn to_words(self) -> [u64; SNAPSHOT_WORDS] {
+        let flag = |set: bool, bit: u64| if set { bit } else { 0 };
+        let parts = flag(self.cap.is_some(), HAS_CAP)
+            | flag(self.pat.is_some(), HAS_PAT)
+            | flag(self.syscfg.is_some(), HAS_SYSCFG)
+            | flag(self.fixed_dram_bits, DRAM_BITS);
+        let head = [
+            parts,
+            self.cap.map_or(0, MtrrCap::raw),
+            self.def_type.raw(),
+            self.pat.map_or(0, Pat::raw),
+            self.syscfg.map_or(0, SysCfg::raw),
+            self.top_mem2,
+        ];
+        let pairs = self.variable.iter().flat_map(|pair| [pair.base, pair.mask]);
+        let all = head.into_iter().chain(self.fixed).chain(pairs);
+        let mut words = [0; SNAPSHOT_WORDS];
+        for (word, value) in words.iter_mut().zip(all) {
+            *word = value;
+        }
+        words
+    }
+
+    /// What [`Snapshot::to_words`] took apart.
+    pub(crate) fn from_words(words: &[u64; SNAPSHOT_WORDS], phys_bits: PhysBits) -> Self {
+        let mut found = Self::empty(phys_bits);
+        let mut words = words.iter().copied();
+        let mut next = || words.next().unwrap_or(0);
+        let parts = next();
+        let has = |bit: u64, raw: u64| (parts & bit != 0).then_some(raw);
+        found.cap = has(HAS_CAP, next()).map(MtrrCap::from_raw);
+        found.def_type = MtrrDefType::from_raw(next());
+        found.pat = has(HAS_PAT, next()).map(Pat::from_raw);
+        found.syscfg = has(HAS_SYSCFG, next()).map(SysCfg::from_raw);
+        found.fixed_dram_bits = parts & DRAM_BITS != 0;
+        found.top_mem2 = next();
+        found.fixed = core::array::from_fn(|_| next());
+        found.variable = core::array::from_fn(|_| VariableMtrr {
+            base: next(),
+            mask: next(),
+        });
+        found
     }
 }

@@ -1,1 +1,504 @@
-//! The public life cycle: boot CPU, APs, suspend, resume, run-time change.
+//! The public life cycle: boot CPU, APs, rendezvous, suspend, resume, run-time change.
+//!
+//! Owns the order of a machine's life; refuses to know instructions. One [`CacheSync`] per machine,
+//! usually a `static`.
+//!
+//! ```text
+//! boot CPU   boot_init .. starting(n) .. (SIPI) .. resync .. suspend | wake | boot_resume ..
+//! AP n                                  ap_online(n) .. attend(n) ..  |     |
+//! ```
+//!
+//! Every wait loop of the boot CPU while APs come up calls [`CacheSync::hold_point`]; so does the
+//! handler of the interrupt that the `kick` callbacks send, which then calls
+//! [`CacheSync::attend`].
+
+mod in_line;
+mod meet;
+
+use spin::Once;
+
+pub use self::meet::{Attendance, Summary};
+use crate::atomic::{Ordering, Word, full_fence};
+use crate::cpu::CpuOps;
+use crate::delta::Changes;
+use crate::error::Error;
+use crate::platform::Platform;
+use crate::policy::{PatChoice, Policy, Resync};
+use crate::program::Arrival;
+use crate::rendezvous::hold::{Core, Held, hold_point};
+use crate::rendezvous::slot::{Deadline, Slot, UNDECLARED, UNKNOWN_CORE, flush_lines, publish};
+use crate::rendezvous::target::Target;
+use crate::rendezvous::{CpuState, Gate, Meeting};
+use crate::report::{Outcome, Path, Report};
+use crate::snapshot::{SNAPSHOT_WORDS, Snapshot};
+use crate::topology::{Place, own_apic_id};
+
+use self::in_line::{Consent, nobody_else};
+
+/// Life of the machine, as far as the target goes.
+const RUNNING: u32 = 1;
+const SUSPENDED: u32 = 2;
+
+/// The memory-type state of one machine of up to `CPUS` logical processors, and every CPU's part
+/// in keeping it.
+///
+/// Two 128-byte lines per CPU and about 1 KiB more. No heap; no lock is taken by an AP.
+#[derive(Debug)]
+pub struct CacheSync<const CPUS: usize> {
+    /// What was found and chosen on the boot CPU, once: APs take one load.
+    decided: Once<Decided>,
+    boot: BootLine,
+    gate: Gate,
+    target: Target<SNAPSHOT_WORDS>,
+    slots: [Slot; CPUS],
+}
+
+/// Words of the boot CPU alone.
+#[derive(Debug)]
+#[repr(C, align(128))]
+struct BootLine {
+    /// [`RUNNING`] or [`SUSPENDED`]; 0 before `boot_init`.
+    phase: Word,
+    /// CPUs declared with an unknown place: while there is one, any CPU may be its sibling.
+    unplaced: Word,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Decided {
+    platform: Platform,
+    policy: Policy,
+}
+
+/// What the boot CPU's registers said when the machine was suspended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Saved {
+    /// Groups in which they differed from the target: firmware or the kernel wrote them behind
+    /// this crate's back. They are the target now, unless the machine was suspended already.
+    pub changes: Changes,
+    /// Generation of the target that will be restored.
+    pub epoch: u32,
+}
+
+impl<const CPUS: usize> CacheSync<CPUS> {
+    /// State for a machine that has not booted: for a `static`.
+    #[cfg(not(loom))]
+    #[must_use]
+    pub const fn new() -> Self {
+        Self {
+            decided: Once::new(),
+            boot: BootLine {
+                phase: Word::new(0),
+                unplaced: Word::new(0),
+            },
+            gate: Gate::new(),
+            target: Target::new(),
+            slots: [const { Slot::new() }; CPUS],
+        }
+    }
+
+    /// Decides what the machine can do, captures this CPU's registers as the target, and programs
+    /// the PAT the policy asks for. On the boot CPU, before any AP is started; interrupts as they
+    /// are. Also finds out whether MTRR and PAT writes work at all.
+    ///
+    /// # Errors
+    /// [`Error::AlreadyInitialised`], [`Error::CpuOutOfRange`], [`Error::ReadFault`]: nothing was
+    /// changed. A machine without MTRRs or PAT is not an error: see [`CacheSync::platform`].
+    pub fn boot_init(
+        &self,
+        cpu: &mut impl CpuOps,
+        me: usize,
+        policy: Policy,
+    ) -> Result<Outcome, Error> {
+        let boot = self.slot(me)?;
+        if self.decided.is_completed() {
+            return Err(Error::AlreadyInitialised);
+        }
+        let platform = Platform::detect(cpu);
+        let mut want = Snapshot::capture(cpu, &platform, policy.amd_fixed)?;
+        if let (PatChoice::Layout(pat), Some(_)) = (policy.pat, want.pat) {
+            want.pat = Some(pat);
+        }
+        let decided = *self.decided.call_once(|| Decided { platform, policy });
+        let place = Place::Apic(own_apic_id(&|leaf: u32, subleaf: u32| {
+            let words = cpu.cpuid(leaf, subleaf);
+            raw_cpuid::CpuIdResult {
+                eax: words.eax,
+                ebx: words.ebx,
+                ecx: words.ecx,
+                edx: words.edx,
+            }
+        }));
+        self.place(cpu, me, place, &decided)?;
+        // Nobody else runs: it cannot have moved.
+        let _ = self
+            .target
+            .replace(cpu, &want.to_words(), self.target.online());
+        self.boot.phase.store(RUNNING, Ordering::Release);
+        boot.set_state(cpu, CpuState::Running);
+        let outcome = self.bring_in_line(&decided, cpu, me, &mut nobody_else());
+        self.target.recount(1);
+        boot.record.counted.store(1, Ordering::Relaxed);
+        self.flush(cpu);
+        log::info!("memory types: {platform}");
+        Ok(outcome)
+    }
+
+    /// What was found out about the machine; `None` before `boot_init`.
+    #[must_use]
+    pub fn platform(&self) -> Option<&Platform> {
+        self.decided.get().map(|decided| &decided.platform)
+    }
+
+    /// The policy in force; `None` before `boot_init`.
+    #[must_use]
+    pub fn policy(&self) -> Option<&Policy> {
+        self.decided.get().map(|decided| &decided.policy)
+    }
+
+    /// The state every CPU is to have, and its generation.
+    ///
+    /// # Errors
+    /// [`Error::NotInitialised`]; [`Error::TargetBusy`] while it is being replaced for longer than
+    /// a CPU waits.
+    pub fn target(&self, cpu: &mut impl CpuOps) -> Result<(u32, Snapshot), Error> {
+        let decided = self.decided()?;
+        let deadline = Deadline::after(cpu, decided.policy.bounds.finish);
+        let (epoch, words) = self.target.copy(cpu, deadline).ok_or(Error::TargetBusy)?;
+        let phys_bits = decided.platform.phys_bits;
+        Ok((epoch, Snapshot::from_words(&words, phys_bits)))
+    }
+
+    /// CPUs that came online and were brought in line with the target, the boot CPU too.
+    #[must_use]
+    pub fn online(&self) -> u32 {
+        self.target.online().count()
+    }
+
+    /// Declares that CPU `number` is about to be started. On the CPU that will send the SIPI,
+    /// before it does. Two threads of a core declared together count as running for each other.
+    ///
+    /// Interrupts stay masked from before this call to after the SIPI: until then the declared CPU
+    /// answers nobody, and who starts it must not be held for a sibling that waits for its answer.
+    /// If a sibling is inside a caches-off window, waits until it is out.
+    ///
+    /// # Errors
+    /// [`Error::CpuOutOfRange`], [`Error::NotInitialised`]; [`Error::ArrivedTwice`] when it runs
+    /// already; [`Error::Busy`] while a rendezvous is open: [`CacheSync::attend`] and try again;
+    /// [`Error::SiblingStuck`] when a sibling stays in its window. In all cases it is not declared:
+    /// do not start it.
+    pub fn starting(
+        &self,
+        cpu: &mut impl CpuOps,
+        number: usize,
+        place: Place,
+    ) -> Result<(), Error> {
+        let decided = self.decided()?;
+        let slot = self.slot(number)?;
+        if slot.state() == CpuState::Running {
+            return Err(Error::ArrivedTwice { cpu: number });
+        }
+        slot.reset(cpu);
+        self.place(cpu, number, place, decided)?;
+        let core = Core::of(&self.slots, number);
+        slot.record
+            .windows_seen
+            .store(core.sibling_windows(), Ordering::Relaxed);
+        cpu.clflush(slot.record.windows_seen.address());
+        let deadline = Deadline::after(cpu, decided.policy.bounds.finish);
+        loop {
+            slot.set_state(cpu, CpuState::Starting);
+            // Partners: the fence after Gather, and the one after a sibling's Entered.
+            full_fence();
+            if self.gate.open() {
+                // Not waited for here: the caller may itself be wanted there.
+                slot.set_state(cpu, CpuState::Absent);
+                return Err(Error::Busy);
+            }
+            let Some(sibling) = core.sibling_entered(cpu) else {
+                return Ok(());
+            };
+            slot.set_state(cpu, CpuState::Absent);
+            if deadline.passed(cpu) {
+                return Err(Error::SiblingStuck { cpu: sibling });
+            }
+            deadline.pause_briefly(cpu, &slot.handshake.summon, slot.summoned());
+        }
+    }
+
+    /// Declares that CPU `number` executes nothing any more: it did not come up, or went offline.
+    /// By whoever knows that; not by the CPU itself while it still runs.
+    ///
+    /// # Errors
+    /// [`Error::CpuOutOfRange`].
+    pub fn offline(&self, cpu: &mut impl CpuOps, number: usize) -> Result<(), Error> {
+        self.stopped(cpu, number, CpuState::Absent)
+    }
+
+    /// Declares that CPU `number` is parked: it cannot run until it is declared starting again.
+    ///
+    /// # Errors
+    /// [`Error::CpuOutOfRange`].
+    pub fn parked(&self, cpu: &mut impl CpuOps, number: usize) -> Result<(), Error> {
+        self.stopped(cpu, number, CpuState::Parked)
+    }
+
+    fn stopped(&self, cpu: &mut impl CpuOps, number: usize, state: CpuState) -> Result<(), Error> {
+        let slot = self.slot(number)?;
+        let counted = slot.record.counted.load(Ordering::Relaxed) != 0;
+        slot.reset(cpu);
+        slot.set_state(cpu, state);
+        if counted {
+            self.target.part();
+        }
+        Ok(())
+    }
+
+    /// Brings this AP in line, or checks it in for the rendezvous, as the policy says. The first
+    /// thing an AP does: best with CR0.CD still set as reset left it, so that nothing is cached
+    /// under a wrong type before. Interrupts as they are; masked while registers are written.
+    ///
+    /// `kick` is called with the number of a sibling that has to stand still: it should make that
+    /// CPU call [`CacheSync::hold_point`] soon, by an interrupt. Without one, a sibling that polls
+    /// is waited for, and the AP is postponed if none answers.
+    ///
+    /// # Errors
+    /// [`Error::NotInitialised`], [`Error::CpuOutOfRange`], [`Error::NotDeclared`],
+    /// [`Error::ArrivedTwice`]: nothing was changed. What goes wrong with this CPU's own registers
+    /// is in the [`Outcome`].
+    pub fn ap_online(
+        &self,
+        cpu: &mut impl CpuOps,
+        number: usize,
+        kick: impl FnMut(usize),
+    ) -> Result<Outcome, Error> {
+        let decided = self.decided()?;
+        let slot = self.slot(number)?;
+        match slot.state() {
+            CpuState::Starting => {}
+            CpuState::Running => return Err(Error::ArrivedTwice { cpu: number }),
+            CpuState::Absent | CpuState::Parked => {
+                return Err(Error::NotDeclared { cpu: number });
+            }
+        }
+        slot.record.pending.store(1, Ordering::Relaxed);
+        if self.attend_now(decided, cpu, number) != Attendance::Done {
+            match decided.policy.resync {
+                Resync::Deferred => check_in(slot),
+                Resync::Early => {
+                    self.bring_in_line(decided, cpu, number, &mut Consent::Ask(kick));
+                }
+            }
+        }
+        slot.set_state(cpu, CpuState::Running);
+        // A rendezvous that was called meanwhile waits for this CPU.
+        self.attend_now(decided, cpu, number);
+        Outcome::load(&slot.record).ok_or(Error::NotInitialised)
+    }
+
+    /// Stands still for as long as a sibling has its caches off, or asks to; returns at once
+    /// otherwise. In the handler of the kick interrupt and in every wait loop of the boot CPU while
+    /// APs come up. Outside VMX root operation transitions; interrupts are masked while held.
+    ///
+    /// # Errors
+    /// [`Error::SiblingStuck`] when a sibling never came out of its window: this CPU goes on, with
+    /// the caches of its core off.
+    pub fn hold_point(&self, cpu: &mut impl CpuOps, number: usize) -> Result<(), Error> {
+        let decided = self.decided()?;
+        self.slot(number)?;
+        let core = Core::of(&self.slots, number);
+        match hold_point(core, cpu, &decided.policy.bounds, usize::MAX) {
+            Held::SiblingStuck(sibling) => Err(Error::SiblingStuck { cpu: sibling }),
+            Held::No | Held::Released => Ok(()),
+        }
+    }
+
+    /// Saves the boot CPU's registers before the machine loses them. On the boot CPU, after the APs
+    /// were stopped or are about to be.
+    ///
+    /// In a machine that is suspended already (a resume that was given up, a second suspend) the
+    /// saved state is kept: the boot CPU may itself be out of line.
+    ///
+    /// # Errors
+    /// [`Error::NotInitialised`], [`Error::ReadFault`], [`Error::Busy`] while a rendezvous is open.
+    pub fn suspend(&self, cpu: &mut impl CpuOps) -> Result<Saved, Error> {
+        let decided = self.decided()?;
+        if self.gate.open() {
+            return Err(Error::Busy);
+        }
+        let (epoch, want) = self.target(cpu)?;
+        let have = Snapshot::capture(cpu, &decided.platform, decided.policy.amd_fixed)?;
+        let changes = crate::delta::Delta::between(&have, &want)?.changes();
+        let mut saved = Saved { changes, epoch };
+        let running = self.boot.phase.load(Ordering::Relaxed) == RUNNING;
+        if running && !changes.is_empty() {
+            saved.epoch = self
+                .target
+                .replace(cpu, &have.to_words(), self.target.online())
+                .map_err(|_| Error::Busy)?;
+        }
+        self.boot.phase.store(SUSPENDED, Ordering::Release);
+        self.flush(cpu);
+        Ok(saved)
+    }
+
+    /// Takes a suspend back that did not happen: no CPU lost anything.
+    ///
+    /// # Errors
+    /// [`Error::WrongPhase`] when the machine is not suspended.
+    pub fn suspend_aborted(&self) -> Result<(), Error> {
+        let suspended = self.boot.phase.compare_exchange(SUSPENDED, RUNNING);
+        suspended.map(|_| ()).map_err(|_| Error::WrongPhase)
+    }
+
+    /// Gives the boot CPU its registers back after it woke, and forgets all APs: they are absent
+    /// until declared starting. On the boot CPU `me`, before any SIPI.
+    ///
+    /// # Errors
+    /// [`Error::NotInitialised`], [`Error::CpuOutOfRange`]; [`Error::WrongPhase`] without a suspend.
+    /// When the registers cannot be restored the outcome carries the error and the machine stays
+    /// suspended: the saved state is not lost.
+    pub fn boot_resume(&self, cpu: &mut impl CpuOps, me: usize) -> Result<Outcome, Error> {
+        let decided = self.decided()?;
+        let boot = self.slot(me)?;
+        if self.boot.phase.load(Ordering::Acquire) != SUSPENDED {
+            return Err(Error::WrongPhase);
+        }
+        self.gate.reset();
+        for slot in &self.slots {
+            slot.reset(cpu);
+        }
+        boot.set_state(cpu, CpuState::Running);
+        let outcome = self.bring_in_line(decided, cpu, me, &mut nobody_else());
+        if outcome.error.is_none() {
+            // A locked instruction: not before this CPU's MTRRs are on again.
+            self.target.recount(1);
+            boot.record.counted.store(1, Ordering::Relaxed);
+            self.boot.phase.store(RUNNING, Ordering::Release);
+        }
+        self.flush(cpu);
+        Ok(outcome)
+    }
+
+    /// What every CPU did last. Complete once they have all come online or met.
+    #[must_use]
+    pub const fn report(&self) -> Report<'_> {
+        Report::of(&self.slots)
+    }
+
+    fn decided(&self) -> Result<&Decided, Error> {
+        self.decided.get().ok_or(Error::NotInitialised)
+    }
+
+    fn slot(&self, number: usize) -> Result<&Slot, Error> {
+        self.slots.get(number).ok_or(Error::CpuOutOfRange {
+            cpu: number,
+            cpus: CPUS,
+        })
+    }
+
+    fn unplaced(&self) -> u32 {
+        self.boot.unplaced.load(Ordering::Acquire)
+    }
+
+    fn meeting<'a>(&'a self, decided: &'a Decided, me: usize) -> Meeting<'a> {
+        Meeting {
+            slots: &self.slots,
+            me,
+            bounds: &decided.policy.bounds,
+            one_by_one: self.unplaced() != 0,
+        }
+    }
+
+    /// Everything an AP reads before it is in line goes to memory: it may not read caches.
+    fn flush(&self, cpu: &mut impl CpuOps) {
+        self.target.flush(cpu);
+        flush_lines(cpu, &self.decided);
+        flush_lines(cpu, &self.boot);
+    }
+
+    /// Notes where a CPU sits, and links it into the ring of its core. While it does not run.
+    fn place(
+        &self,
+        cpu: &mut impl CpuOps,
+        number: usize,
+        place: Place,
+        decided: &Decided,
+    ) -> Result<(), Error> {
+        let me = &self.slot(number)?.handshake;
+        let core = place
+            .split(decided.platform.smt_shift)
+            .map_or(UNKNOWN_CORE, |(core, _)| core.saturating_add(1));
+        let before = me.core.load(Ordering::Relaxed);
+        if before == core {
+            return Ok(());
+        }
+        if before != UNDECLARED {
+            self.unlink(cpu, number);
+        }
+        publish(cpu, &me.core, core);
+        if core == UNKNOWN_CORE {
+            publish(cpu, &self.boot.unplaced, self.unplaced().wrapping_add(1));
+            publish(cpu, &me.next, number as u32);
+            return Ok(());
+        }
+        let sibling = self.slots.iter().enumerate().find(|(other, slot)| {
+            *other != number && slot.handshake.core.load(Ordering::Relaxed) == core
+        });
+        match sibling {
+            Some((_, slot)) => {
+                publish(cpu, &me.next, slot.handshake.next.load(Ordering::Relaxed));
+                publish(cpu, &slot.handshake.next, number as u32);
+            }
+            None => publish(cpu, &me.next, number as u32),
+        }
+        Ok(())
+    }
+
+    /// Takes a CPU out of the ring it was in: the kernel has another word about its place.
+    fn unlink(&self, cpu: &mut impl CpuOps, number: usize) {
+        let Ok(me) = self.slot(number).map(|slot| &slot.handshake) else {
+            return;
+        };
+        if me.core.load(Ordering::Relaxed) == UNKNOWN_CORE {
+            publish(cpu, &self.boot.unplaced, self.unplaced().saturating_sub(1));
+            return;
+        }
+        let core = me.core.load(Ordering::Relaxed);
+        let next = me.next.load(Ordering::Relaxed);
+        for slot in &self.slots {
+            let before = &slot.handshake;
+            if before.core.load(Ordering::Relaxed) == core
+                && before.next.load(Ordering::Relaxed) == number as u32
+            {
+                publish(cpu, &before.next, next);
+            }
+        }
+    }
+}
+
+#[cfg(not(loom))]
+impl<const CPUS: usize> Default for CacheSync<CPUS> {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+/// An AP's outcome until the rendezvous.
+fn check_in(slot: &Slot) {
+    let outcome = Outcome {
+        path: Path::CheckedIn,
+        changes: Changes::empty(),
+        error: None,
+        ticks: 0,
+    };
+    outcome.store(&slot.record);
+}
+
+/// Whether MTRRCAP has to be compared on this CPU.
+fn arrival(slot: &Slot) -> Arrival {
+    if slot.record.compared.load(Ordering::Relaxed) == 0 {
+        Arrival::First
+    } else {
+        Arrival::Again
+    }
+}

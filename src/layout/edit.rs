@@ -3,19 +3,23 @@
 use core::ops::Range;
 
 use super::error::LayoutError;
-use super::knapsack::Scratch;
+use super::fixed::set_fixed;
+use super::options::DefaultType;
 use super::plan::{Losses, Outcome, Plan};
 use super::region::{Region, RegionMap, Want};
+use super::scratch::Scratch;
 use super::verify;
-use super::wanted::{DefaultType, Wanted};
+use super::wanted::Wanted;
 use crate::lookup::MtrrMap;
 use crate::memtype::MemType;
-use crate::ranges::{FIXED_END, FixedSlot};
-use crate::regs::{SysCfg, VariableMtrr};
+use crate::ranges::FIXED_END;
+use crate::regs::VariableMtrr;
 use crate::snapshot::Snapshot;
 
 /// Regions an edited map may have. 40 ranges with contiguous masks make at most 83.
 const REGIONS: usize = 128;
+
+const FULL: LayoutError = LayoutError::MapFull { capacity: REGIONS };
 
 /// A change to the MTRRs of a running machine, in the making.
 ///
@@ -73,8 +77,13 @@ impl Edit {
         }
         let mut map = RegionMap::new(snapshot.phys_bits);
         let lookup = MtrrMap::new(snapshot);
-        for run in lookup.runs_in(variable_start(snapshot)..lookup.end()) {
-            map.push(as_it_is(run.start, run.end, run.memtype.forced()))?;
+        let mut end = variable_start(snapshot);
+        for run in lookup.runs_in(end..lookup.end()).take(REGIONS) {
+            map.push(Region::as_it_is(run.start, run.end, run.memtype.forced()))?;
+            end = run.end;
+        }
+        if end < lookup.end() {
+            return Err(FULL);
         }
         Ok(Self {
             base: *snapshot,
@@ -170,10 +179,15 @@ impl Edit {
         let lookup = MtrrMap::new(&after);
         for register in before.variable_ranges().iter().filter(|r| is_meant(r)) {
             let (start, size) = register.block(bits).ok_or(LayoutError::NoSuchRange)?;
-            for run in lookup.runs_in(start.max(variable_start(&before))..start + size) {
+            let mut next = start.max(variable_start(&before));
+            for run in lookup.runs_in(next..start + size).take(REGIONS) {
                 let defined = run.memtype.defined();
                 let memtype = defined.ok_or(LayoutError::Undefined { addr: run.start })?;
-                map.paint(as_it_is(run.start, run.end, memtype))?;
+                map.paint(Region::as_it_is(run.start, run.end, memtype))?;
+                next = run.end;
+            }
+            if next < start + size {
+                return Err(FULL);
             }
         }
         self.map = map;
@@ -253,66 +267,6 @@ const fn variable_start(snapshot: &Snapshot) -> u64 {
         FIXED_END
     } else {
         0
-    }
-}
-
-/// A region of a running machine's map.
-const fn as_it_is(start: u64, end: u64, memtype: MemType) -> Region {
-    match memtype {
-        MemType::WriteBack => Region::ram(start, end, memtype),
-        _ => Region::mmio(start, end, memtype),
-    }
-}
-
-/// Changes the bytes of the fixed ranges that lie in a range below 1 MiB.
-fn set_fixed(base: &mut Snapshot, range: Range<u64>, memtype: MemType) -> Result<(), LayoutError> {
-    if let Some(slot) = FixedSlot::of(range.end)
-        && slot.start != range.end
-        && !range.is_empty()
-    {
-        return Err(off_step(range.end, slot));
-    }
-    let dram = match base.syscfg {
-        Some(syscfg) if syscfg.contains(SysCfg::MTRR_FIX_DRAM_MOD_EN) => 0x18,
-        _ => 0,
-    };
-    let mut addr = range.start;
-    while addr < range.end
-        && let Some(slot) = FixedSlot::of(addr)
-    {
-        if slot.start != addr {
-            return Err(off_step(addr, slot));
-        }
-        if let Some(word) = base.fixed.get_mut(slot.register) {
-            let shift = u32::from(slot.byte) * 8;
-            let dram_bits = (*word >> shift) as u8 & dram;
-            if dram != 0 && !goes_with_dram_bits(dram_bits, memtype) {
-                return Err(LayoutError::DramBits { addr });
-            }
-            let byte = u64::from(dram_bits | memtype.raw());
-            *word = *word & !(0xff << shift) | byte << shift;
-        }
-        addr = slot.end;
-    }
-    Ok(())
-}
-
-const fn off_step(addr: u64, slot: FixedSlot) -> LayoutError {
-    LayoutError::FixedStep {
-        addr,
-        step: slot.end - slot.start,
-    }
-}
-
-/// Whether a type may stand beside RdMem (0x10) and WrMem (0x08).
-///
-/// Source: AMD APM 2, "Extended Fixed-Range MTRR Type-Field Encodings".
-const fn goes_with_dram_bits(dram_bits: u8, memtype: MemType) -> bool {
-    match dram_bits {
-        0 => !matches!(memtype, MemType::WriteBack),
-        0x08 => matches!(memtype, MemType::Uncachable),
-        0x10 => matches!(memtype, MemType::Uncachable | MemType::WriteProtected),
-        _ => !matches!(memtype, MemType::WriteProtected),
     }
 }
 

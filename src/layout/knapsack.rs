@@ -4,93 +4,14 @@
 //! registers up to K, the least that is lost in it. A leaf is uniform in type, kind and priority.
 //! Values and remembered choices live in scratch that the caller brings.
 
-use super::error::LayoutError;
 use super::plan::{Lost, Plan};
 use super::runs::Runs;
-use super::states::{Class, TYPES, blocks, rank};
+use super::scratch::{BARE, Damage, FIELD, Remembered, STATES, Scratch, UNBEARABLE, in_bytes};
+use super::states::{Class, blocks, rank};
 use super::trie::{Choice, Down, Fold, LEVELS, Node, PAGE_ORDER, Unfold, fold, level, unfold};
 use super::wanted::Wanted;
 use crate::memtype::MemType;
-use crate::ranges::PhysBits;
 use crate::regs::MAX_VARIABLE;
-
-/// A word of scratch for [`Wanted::plan_least_damage`]: plain memory, no meaning between calls.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct Scratch(u128);
-
-impl Scratch {
-    /// What to fill an array with.
-    pub const EMPTY: Self = Self(0);
-}
-
-/// Five combined types, and the default type where no block is around.
-const STATES: usize = TYPES + 1;
-const BARE: usize = TYPES;
-
-/// Choices remembered at least.
-const REMEMBERED: usize = 32;
-
-/// Words of [`Scratch`] that [`Wanted::plan_least_damage`] needs for so many registers (those
-/// that may be used) and such a width: 16 bytes each.
-///
-/// ```
-/// use mtrr_pat::layout::{Scratch, scratch_len};
-/// use mtrr_pat::ranges::PhysBits;
-///
-/// static SCRATCH: [Scratch; scratch_len(10, PhysBits::MAX)] =
-///     [Scratch::EMPTY; scratch_len(10, PhysBits::MAX)];
-/// assert_eq!(size_of_val(&SCRATCH), 50_000);
-/// ```
-#[must_use]
-pub const fn scratch_len(registers: usize, bits: PhysBits) -> usize {
-    let levels = level(bits.get() as u32) + 1;
-    let capped = if registers < MAX_VARIABLE {
-        registers
-    } else {
-        MAX_VARIABLE
-    };
-    let vector = STATES * (capped + 1);
-    // One vector per level, the current one and one being made.
-    (levels + 2) * vector + REMEMBERED * entry_words(vector)
-}
-
-/// Words that the choices of one node take: a half-word per state and number of registers, and
-/// one for which halves are split.
-const fn entry_words(vector: usize) -> usize {
-    (vector + 1).div_ceil(8)
-}
-
-/// Refuses scratch that is too short.
-pub(super) const fn check_scratch(
-    registers: usize,
-    bits: PhysBits,
-    scratch: &[Scratch],
-) -> Result<(), LayoutError> {
-    let (need, have) = (scratch_len(registers, bits), scratch.len());
-    if have < need {
-        return Err(LayoutError::ShortScratch { need, have });
-    }
-    Ok(())
-}
-
-/// What is lost, in pages: 42 bits for each priority, the highest on top, so that the order of
-/// numbers is the order of damage. All pages of 52 address bits fit in 41 bits.
-type Damage = u128;
-
-const FIELD: u32 = 42;
-const UNBEARABLE: Damage = Damage::MAX;
-
-fn in_bytes(damage: Damage) -> Lost {
-    let field = |priority: u32| {
-        let pages = (damage >> (priority * FIELD)) as u64 & ((1 << FIELD) - 1);
-        pages << PAGE_ORDER
-    };
-    Lost {
-        low: field(0),
-        normal: field(1),
-        high: field(2),
-    }
-}
 
 /// The state of the programme for one default type.
 struct Knapsack<'s> {
@@ -104,18 +25,18 @@ struct Knapsack<'s> {
     made: &'s mut [Scratch],
     aside: &'s mut [Scratch],
     aside_value: [Value; LEVELS],
-    /// Choices being made, and those remembered, [`entry_words`] each.
+    /// The choices of the current node: for each state and number of registers, in bits 2:0 the
+    /// block to place, its rank plus one, and from bit 3 up how many registers the left half
+    /// gets where no block is placed; at the end, which halves are split.
     choices: [u16; STATES * (MAX_VARIABLE + 1) + 1],
-    ring: &'s mut [Scratch],
-    next: usize,
-    valid: usize,
+    remembered: Remembered<'s>,
 }
 
 /// What is known of a value besides its rows.
 #[derive(Clone, Copy, Debug)]
 struct Value {
     /// From how many registers on more of them change nothing, plus one.
-    len: usize,
+    len: u8,
     split: bool,
 }
 
@@ -145,9 +66,7 @@ impl<'s> Knapsack<'s> {
             aside,
             aside_value: [leaf; LEVELS],
             choices: [0; STATES * (MAX_VARIABLE + 1) + 1],
-            ring,
-            next: 0,
-            valid: 0,
+            remembered: Remembered::new(ring, vector + 1),
         })
     }
 
@@ -157,11 +76,6 @@ impl<'s> Knapsack<'s> {
 
     fn vector(&self) -> usize {
         STATES * self.width()
-    }
-
-    /// How many nodes' choices the scratch has room for.
-    fn room(&self) -> usize {
-        self.ring.len() / entry_words(self.vector())
     }
 
     fn price(&self, class: Class, order: u32, got: u8) -> Damage {
@@ -201,10 +115,11 @@ impl<'s> Knapsack<'s> {
         for (((low, high), row), choices) in lows.zip(highs).zip(rows).zip(choices) {
             row.fill(Scratch(UNBEARABLE));
             choices.fill(0);
-            for (i, low) in (0u16..).zip(low.iter().take(left.len)) {
+            let high_len = usize::from(self.current.len);
+            for (i, low) in (0u16..).zip(low.iter().take(left.len.into())) {
                 let places = row.iter_mut().zip(choices.iter_mut());
                 let places = places.skip(usize::from(i));
-                for (high, (sum, choice)) in high.iter().take(self.current.len).zip(places) {
+                for (high, (sum, choice)) in high.iter().take(high_len).zip(places) {
                     let damage = low.0.saturating_add(high.0);
                     if damage < sum.0 {
                         (sum.0, *choice) = (damage, i << 3);
@@ -242,25 +157,6 @@ impl<'s> Knapsack<'s> {
             }
         }
     }
-
-    /// Remembers the choices of a node.
-    fn remember(&mut self, flags: u16) {
-        let vector = self.vector();
-        let words = entry_words(vector);
-        if let Some(last) = self.choices.get_mut(vector) {
-            *last = flags;
-        }
-        let packed = self.choices.get(..=vector).unwrap_or_default().chunks(8);
-        let entry = self.ring.chunks_exact_mut(words).nth(self.next);
-        for (word, part) in entry.into_iter().flatten().zip(packed) {
-            word.0 = part
-                .iter()
-                .rev()
-                .fold(0, |word, choice| word << 16 | u128::from(*choice));
-        }
-        self.next = (self.next + 1) % self.room().max(1);
-        self.valid = self.room().min(self.valid + 1);
-    }
 }
 
 /// What the blocks around combine to, in a state.
@@ -270,12 +166,6 @@ const fn under(state: u8) -> Option<u8> {
     } else {
         None
     }
-}
-
-/// Unpacks a remembered choice.
-fn unpack(entry: &[Scratch], index: usize) -> Option<u16> {
-    let word = entry.get(index / 8)?;
-    Some((word.0 >> (index % 8 * 16)) as u16)
 }
 
 impl Fold for Knapsack<'_> {
@@ -290,7 +180,7 @@ impl Fold for Knapsack<'_> {
             }
         }
         self.current = Value {
-            len: width.min(2),
+            len: 2.min(width as u8),
             split: false,
         };
     }
@@ -313,9 +203,15 @@ impl Fold for Knapsack<'_> {
         }
         self.place_blocks();
         let flag = |split: bool, flag: u16| if split { flag } else { 0 };
-        self.remember(flag(left.split, LEFT_SPLIT) | flag(self.current.split, RIGHT_SPLIT));
+        let vector = self.vector();
+        if let Some(last) = self.choices.get_mut(vector) {
+            *last = flag(left.split, LEFT_SPLIT) | flag(self.current.split, RIGHT_SPLIT);
+        }
+        let made = self.choices.get(..=vector).unwrap_or_default();
+        self.remembered.push(made);
         self.current = Value {
-            len: self.width().min(left.len + self.current.len),
+            // At most 82: no overflow.
+            len: (left.len + self.current.len).min(self.width() as u8),
             split: true,
         };
     }
@@ -326,19 +222,16 @@ impl Unfold for Knapsack<'_> {
     type At = (u8, usize);
 
     fn recall(&mut self, (state, most): Self::At) -> Option<Choice<Self::At>> {
-        let (width, room) = (self.width(), self.room());
-        self.valid = self.valid.checked_sub(1)?;
-        self.next = (self.next + room).checked_sub(1)? % room;
-        let words = entry_words(self.vector());
-        let entry = self.ring.chunks_exact(words).nth(self.next)?;
-        let choice = unpack(entry, usize::from(state) * width + most)?;
+        let width = self.width();
+        let entry = self.remembered.pop()?;
+        let choice = entry.get(usize::from(state) * width + most)?;
         let block = (choice as u8 & 7).checked_sub(1);
         let (state, most) = match block {
             Some(block) => (block, most.checked_sub(1)?),
             None => (state, most),
         };
-        let low = usize::from(unpack(entry, usize::from(state) * width + most)? >> 3);
-        let flags = unpack(entry, STATES * width)?;
+        let low = usize::from(entry.get(usize::from(state) * width + most)? >> 3);
+        let flags = entry.get(STATES * width)?;
         Some(Choice {
             block,
             left: Down {
@@ -360,6 +253,8 @@ impl Unfold for Knapsack<'_> {
 
 /// Fills a plan that loses least with `most` registers, and says what is lost; `None` when even
 /// the bearable does not fit.
+// A frame of its own: what it takes must not add to what the check takes.
+#[inline(never)]
 pub(super) fn plan(
     wanted: &Wanted<'_>,
     most: usize,
@@ -386,7 +281,6 @@ pub(super) fn plan(
     }
     let (damage, used, default) = best?;
     knapsack.default = rank(default);
-    knapsack.valid = 0;
     plan.clear(default);
     fold(root, &mut runs, &mut knapsack);
     let from = Down {
@@ -396,6 +290,5 @@ pub(super) fn plan(
     unfold(root, from, &mut runs, &mut knapsack, &mut |node, block| {
         plan.push(node.start, node.size(), block);
     });
-    plan.sort();
     Some(in_bytes(damage))
 }

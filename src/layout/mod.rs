@@ -46,13 +46,17 @@
 //! Source: Intel SDM 3A, "Variable Range MTRRs", "MTRR Precedences"; AMD APM 2, "Variable-Range
 //! MTRRs", "Combined Effect of MTRRs".
 
+mod costs;
 mod count;
 mod edit;
 mod error;
+mod fixed;
 mod knapsack;
+mod options;
 mod plan;
 mod region;
 mod runs;
+mod scratch;
 mod states;
 mod trie;
 mod verify;
@@ -60,7 +64,8 @@ mod wanted;
 
 pub use edit::Edit;
 pub use error::{Flaw, LayoutError};
-pub use knapsack::{Scratch, scratch_len};
+pub use options::{DefaultType, FixedRanges, Unlisted};
 pub use plan::{Fewest, Loss, Losses, Lost, Outcome, Plan};
 pub use region::{Kind, Priority, Region, RegionMap, Want};
-pub use wanted::{DefaultType, FixedRanges, Unlisted, Wanted};
+pub use scratch::{Scratch, scratch_len};
+pub use wanted::Wanted;

@@ -4,8 +4,9 @@ use core::fmt;
 
 use super::region::{Kind, Priority};
 use super::states::{TYPES, of_rank, rank};
-use super::verify::Pieces;
+use super::verify::{Pieces, map_of};
 use super::wanted::Wanted;
+use crate::lookup::MtrrMap;
 use crate::memtype::MemType;
 use crate::ranges::PhysBits;
 use crate::regs::{MAX_VARIABLE, MtrrDefType, VariableMtrr};
@@ -48,12 +49,14 @@ impl Plan {
         }
     }
 
-    /// The variable ranges in use on a machine; `None` when its default type is reserved.
+    /// The variable ranges in use on a machine; `None` when its default type is reserved, or a
+    /// mask has holes: such a map may fall into too many pieces to check.
     pub(super) fn of(snapshot: &Snapshot) -> Option<Self> {
         let mut plan = Self::empty(snapshot.phys_bits);
         plan.default = snapshot.def_type.memtype().ok()?;
         let used = snapshot.variable_ranges().iter().filter(|r| r.valid());
         for (place, range) in plan.registers.iter_mut().zip(used) {
+            range.block(plan.bits)?;
             *place = *range;
             plan.len += 1;
         }
@@ -251,6 +254,7 @@ impl Loss {
 #[derive(Debug)]
 pub struct Losses<'a> {
     pieces: Pieces<'a>,
+    map: MtrrMap,
     /// A loss found that may still grow.
     open: Option<Loss>,
 }
@@ -258,7 +262,8 @@ pub struct Losses<'a> {
 impl<'a> Losses<'a> {
     pub(super) fn new(wanted: &Wanted<'a>, plan: &Plan) -> Self {
         Self {
-            pieces: Pieces::new(wanted, plan),
+            pieces: Pieces::new(wanted),
+            map: map_of(wanted, plan),
             open: None,
         }
     }
@@ -269,7 +274,7 @@ impl Iterator for Losses<'_> {
 
     fn next(&mut self) -> Option<Loss> {
         loop {
-            let Some(piece) = self.pieces.next() else {
+            let Some(piece) = self.pieces.next(&self.map) else {
                 return self.open.take();
             };
             let loss = piece.loss();

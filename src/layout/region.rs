@@ -100,6 +100,14 @@ impl Region {
         }
     }
 
+    /// A region of a running machine's map, of which only the type is known.
+    pub(super) const fn as_it_is(start: u64, end: u64, memtype: MemType) -> Self {
+        match memtype {
+            MemType::WriteBack => Self::ram(start, end, memtype),
+            _ => Self::mmio(start, end, memtype),
+        }
+    }
+
     /// What is wrong with this region by itself.
     pub(super) const fn flaw(&self, bits: PhysBits) -> Option<Flaw> {
         if self.end <= self.start {

@@ -1,8 +1,9 @@
 //! The wanted map as classes over addresses: lists, gaps, fixed ranges and TOP_MEM2 in one.
 
+use super::options::{FixedRanges, Unlisted};
 use super::region::Region;
 use super::states::Class;
-use super::wanted::{FixedRanges, Unlisted, Wanted};
+use super::wanted::Wanted;
 use crate::memtype::MemType;
 use crate::ranges::FIXED_END;
 

@@ -54,30 +54,25 @@ impl Piece {
 #[derive(Debug)]
 pub(super) struct Pieces<'a> {
     runs: Runs<'a>,
-    map: MtrrMap,
     next: u64,
 }
 
 impl<'a> Pieces<'a> {
-    pub(super) fn new(wanted: &Wanted<'a>, plan: &Plan) -> Self {
+    pub(super) const fn new(wanted: &Wanted<'a>) -> Self {
         Self {
             runs: Runs::new(wanted, Class::WEIGHED),
-            map: MtrrMap::new(&machine(wanted, plan)),
             next: 0,
         }
     }
-}
 
-impl Iterator for Pieces<'_> {
-    type Item = Piece;
-
-    fn next(&mut self) -> Option<Piece> {
+    /// The next piece, with the map of the plan; the same one each time.
+    pub(super) fn next(&mut self, map: &MtrrMap) -> Option<Piece> {
         let start = self.next;
-        if start >= self.map.end() {
+        if start >= map.end() {
             return None;
         }
         let (class, class_end) = self.runs.segment(start);
-        let (got, got_end) = self.map.piece(start);
+        let (got, got_end) = map.piece(start);
         self.next = class_end.min(got_end);
         Some(Piece {
             start,
@@ -88,32 +83,42 @@ impl Iterator for Pieces<'_> {
     }
 }
 
-/// A machine that has a plan's registers and nothing else that decides. Fixed ranges are left
-/// out: where they decide, nothing is wanted.
-fn machine(wanted: &Wanted<'_>, plan: &Plan) -> Snapshot {
-    let mut base = Snapshot::empty(wanted.bits);
-    base.cap = Some(MtrrCap::from_raw(plan.registers().len() as u64));
-    base.def_type = MtrrDefType::from_raw(MtrrDefType::E | u64::from(plan.default_type().raw()));
-    for (slot, range) in base.variable.iter_mut().zip(plan.registers()) {
+/// The map of a machine that has a plan's registers and nothing else that decides. Fixed ranges
+/// are left out: where they decide, nothing is wanted.
+#[inline(never)]
+pub(super) fn map_of(wanted: &Wanted<'_>, plan: &Plan) -> MtrrMap {
+    let mut machine = Snapshot::empty(wanted.bits);
+    machine.cap = Some(MtrrCap::from_raw(plan.registers().len() as u64));
+    machine.def_type = MtrrDefType::from_raw(MtrrDefType::E | u64::from(plan.default_type().raw()));
+    for (slot, range) in machine.variable.iter_mut().zip(plan.registers()) {
         *slot = *range;
     }
-    base.syscfg = Some(SysCfg::MTRR_TOM2_EN.union(SysCfg::TOM2_FORCE_WB));
-    base.top_mem2 = wanted.forced_wb_end;
-    base
+    machine.syscfg = Some(SysCfg::MTRR_TOM2_EN.union(SysCfg::TOM2_FORCE_WB));
+    machine.top_mem2 = wanted.forced_wb_end;
+    MtrrMap::new(&machine)
 }
 
 /// Checks that every byte gets the type wanted.
+// A frame of its own, as that of the planners.
+#[inline(never)]
 pub(super) fn strict(wanted: &Wanted<'_>, plan: &Plan) -> Result<(), LayoutError> {
-    match Pieces::new(wanted, plan).find(|piece| !piece.is_met()) {
-        Some(wrong) => Err(LayoutError::Unverified { addr: wrong.start }),
-        None => Ok(()),
+    let map = map_of(wanted, plan);
+    let mut pieces = Pieces::new(wanted);
+    while let Some(piece) = pieces.next(&map) {
+        if !piece.is_met() {
+            return Err(LayoutError::Unverified { addr: piece.start });
+        }
     }
+    Ok(())
 }
 
 /// Checks that every byte gets a type it may get, and that just `claimed` is lost.
+#[inline(never)]
 pub(super) fn lenient(wanted: &Wanted<'_>, plan: &Plan, claimed: &Lost) -> Result<(), LayoutError> {
     let mut lost = Lost::default();
-    for piece in Pieces::new(wanted, plan) {
+    let map = map_of(wanted, plan);
+    let mut pieces = Pieces::new(wanted);
+    while let Some(piece) = pieces.next(&map) {
         if !piece.is_bearable() {
             return Err(LayoutError::Unverified { addr: piece.start });
         }

@@ -1,42 +1,36 @@
 //! The question: a wanted map and the machine it is for.
 
-use super::count::{self, Rule};
+use super::costs::Rule;
+use super::count;
 use super::error::LayoutError;
-use super::knapsack::{self, Scratch};
+use super::knapsack;
+use super::options::{DefaultType, FixedRanges, Unlisted};
 use super::plan::{Fewest, Losses, Lost, Outcome, Plan};
 use super::region::{self, Region, Want};
+use super::scratch::{Scratch, check_scratch};
 use super::verify;
 use crate::memtype::MemType;
 use crate::ranges::PhysBits;
 use crate::regs::{MAX_VARIABLE, MtrrCap, SysCfg};
 use crate::snapshot::Snapshot;
 
-/// Who picks the default type.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum DefaultType {
-    /// The planner: the one with the best answer, the earlier of UC, WB, WT, WP, WC when equal.
-    Free,
-    /// It is this one.
-    Given(MemType),
+/// An [`Outcome`] whose plan is elsewhere: plans are large, and stacks small.
+enum Answer {
+    Exact,
+    Relaxed(Lost),
+    Impossible { need: usize, have: usize },
 }
 
-/// Whether the fixed ranges decide below 1 MiB.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum FixedRanges {
-    /// They do: what the variable ranges say there does not matter.
-    On,
-    /// They do not exist or are off.
-    Off,
-}
-
-/// What addresses are that no region lists.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Unlisted {
-    /// Unknown, so to be kept uncachable: devices may be there.
-    Uncachable,
-    /// Nothing: they may get any type. Right above the top of RAM of a machine whose devices are
-    /// all listed, and often far cheaper.
-    DontCare,
+impl Answer {
+    /// The copies this makes must not be in a frame below the check.
+    #[inline(never)]
+    const fn outcome(self, plan: &Plan) -> Result<Outcome, LayoutError> {
+        Ok(match self {
+            Self::Exact => Outcome::Exact(*plan),
+            Self::Relaxed(lost) => Outcome::Relaxed { plan: *plan, lost },
+            Self::Impossible { need, have } => Outcome::Impossible { need, have },
+        })
+    }
 }
 
 /// A wanted map and the machine it is for: the question.
@@ -174,16 +168,8 @@ impl<'a> Wanted<'a> {
     pub fn plan(&self) -> Result<Outcome, LayoutError> {
         self.check_strict()?;
         let mut plan = Plan::empty(self.bits);
-        Ok(match count::plan(self, &mut plan) {
-            Ok(()) => {
-                verify::strict(self, &plan)?;
-                Outcome::Exact(plan)
-            }
-            Err(need) => Outcome::Impossible {
-                need,
-                have: self.available(),
-            },
-        })
+        let answer = self.fill_exactly(&mut plan)?;
+        answer.outcome(&plan)
     }
 
     /// The exact plan where it fits, else the one that loses least.
@@ -201,19 +187,34 @@ impl<'a> Wanted<'a> {
     /// [`LayoutError::ShortScratch`].
     pub fn plan_least_damage(&self, scratch: &mut [Scratch]) -> Result<Outcome, LayoutError> {
         self.check()?;
+        check_scratch(self.available(), self.bits, scratch)?;
         let mut plan = Plan::empty(self.bits);
-        let have = self.available();
-        knapsack::check_scratch(have, self.bits, scratch)?;
-        if count::plan(self, &mut plan).is_ok() {
-            verify::strict(self, &plan)?;
-            return Ok(Outcome::Exact(plan));
+        let answer = self.fill(&mut plan, scratch)?;
+        answer.outcome(&plan)
+    }
+
+    fn fill_exactly(&self, plan: &mut Plan) -> Result<Answer, LayoutError> {
+        if let Err(need) = count::plan(self, plan) {
+            let have = self.available();
+            return Ok(Answer::Impossible { need, have });
         }
-        let Some(lost) = knapsack::plan(self, have, scratch, &mut plan) else {
+        plan.sort();
+        verify::strict(self, plan)?;
+        Ok(Answer::Exact)
+    }
+
+    fn fill(&self, plan: &mut Plan, scratch: &mut [Scratch]) -> Result<Answer, LayoutError> {
+        let have = self.available();
+        if let Answer::Exact = self.fill_exactly(plan)? {
+            return Ok(Answer::Exact);
+        }
+        let Some(lost) = knapsack::plan(self, have, scratch, plan) else {
             let need = self.best(&count::fewest(self, Rule::Lenient)).1;
-            return Ok(Outcome::Impossible { need, have });
+            return Ok(Answer::Impossible { need, have });
         };
-        verify::lenient(self, &plan, &lost)?;
-        Ok(Outcome::Relaxed { plan, lost })
+        plan.sort();
+        verify::lenient(self, plan, &lost)?;
+        Ok(Answer::Relaxed(lost))
     }
 
     /// What a plan for this map gives up: the runs of bytes with another type than wanted.

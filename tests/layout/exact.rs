@@ -1,10 +1,10 @@
 //! The exact question against the textbook programme and the evaluator.
 
-use mtrr_pat::layout::{DefaultType, Outcome, Unlisted};
+use mtrr_pat::layout::{DefaultType, Outcome, Region, Unlisted};
 use mtrr_pat::memtype::MemType;
 
 use crate::check::{any_problem, any_type, check};
-use crate::naive::{Naive, Problem};
+use crate::naive::{Naive, PAGE, Problem};
 use crate::oracle::Rng;
 
 fn agrees(problem: &Problem, default: MemType) {
@@ -58,34 +58,57 @@ fn every_default_at_once() {
     }
 }
 
+/// How many nodes of the trie have one of these cuts strictly inside.
+fn splits(cuts: &[u64], start: u64, order: u8) -> usize {
+    let end = start + (1 << order);
+    let next = cuts.partition_point(|cut| *cut <= start);
+    if cuts.get(next).is_none_or(|cut| *cut >= end) {
+        return 0;
+    }
+    let half = start + (1 << (order - 1));
+    1 + splits(cuts, start, order - 1) + splits(cuts, half, order - 1)
+}
+
 /// More splits than are remembered: what was forgotten is worked out again.
 #[test]
 fn maps_past_the_remembered_choices() {
     let mut rng = Rng(3);
-    for round in 0..40 {
-        // Few registers, many splits: pages of WB that one UC block hides, in don't-care space.
-        let mut problem = any_problem(&mut rng, 2);
+    for _ in 0..30 {
+        let mut problem = any_problem(&mut rng, 0);
         problem.unlisted = Unlisted::DontCare;
-        let width = u64::from(problem.bits.get());
-        let mut regions = Vec::new();
+        // Hundreds of pages of WB with gaps nobody cares about, a few others among them: few
+        // registers, many splits.
         let mut start = 0x1000_0000 + (rng.below(1 << 10) << 12);
-        for place in 0..200 + rng.below(200) {
-            let memtype = if place % 8 < 7 {
-                MemType::WriteBack
+        for place in 0..600 {
+            let other = place % 40 == 20;
+            let memtype = if other {
+                any_type(&mut rng)
             } else {
-                MemType::Uncachable
+                MemType::WriteBack
             };
-            let _ = memtype;
-            let end = start + 0x1000;
-            regions.push(mtrr_pat::layout::Region::ram(
-                start,
-                end,
-                MemType::WriteBack,
-            ));
-            start = end + (1 + rng.below(1 << (width - 30).min(6))) * 0x3000;
+            problem
+                .regions
+                .push(Region::ram(start, start + PAGE, memtype));
+            start += (2 + rng.below(60)) * PAGE;
         }
-        problem.regions = regions;
-        agrees(&problem, any_type(&mut rng));
-        let _ = round;
+        // One cut per region: equal neighbours do not touch.
+        assert!(splits(&problem.cuts(), 0, problem.bits.get()) > 2048);
+        for default in [MemType::Uncachable, MemType::WriteBack] {
+            agrees(&problem, default);
+        }
+    }
+}
+
+/// The maps of `tests/data/layout`, under every default type.
+#[test]
+fn realistic_maps() {
+    let maps = crate::maps::all();
+    assert!(maps.len() >= 25);
+    for (_, problem) in maps {
+        for default in MemType::ALL {
+            agrees(&problem, default);
+        }
+        let outcome = problem.wanted(10).plan().expect("the map is sound");
+        check(&problem, &outcome, 10);
     }
 }

@@ -1,0 +1,157 @@
+//! The state every CPU is to have, and who has it: an all-atomic copy under a sequence count, and
+//! one word that holds the epoch of that copy and how many CPUs are online with it.
+//!
+//! A CPU comes online by a compare-exchange on that word, made after it was programmed: if the
+//! epoch moved since it copied the target, it fails and the CPU copies again. A sequence count
+//! alone would lose a change made between the copy and the coming online.
+
+use super::slot::{Deadline, const_fn_unless_loom, flush_lines};
+use crate::atomic::{Ordering, WideWord, Word};
+use crate::cpu::CpuOps;
+
+/// The target moved, or a CPU came online, since the caller looked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Moved;
+
+/// The epoch and the number of CPUs online, as one word.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Online(u64);
+
+impl Online {
+    pub(crate) const fn epoch(self) -> u32 {
+        (self.0 >> 32) as u32
+    }
+
+    pub(crate) const fn count(self) -> u32 {
+        self.0 as u32
+    }
+
+    const fn with(epoch: u32, count: u32) -> Self {
+        Self((epoch as u64) << 32 | count as u64)
+    }
+}
+
+/// `N` words and who holds them.
+#[derive(Debug)]
+#[repr(C, align(128))]
+pub(crate) struct Target<const N: usize> {
+    /// Pairs with itself: `join` on a CPU coming online, `replace` on the boot CPU.
+    online: WideWord,
+    /// Odd while the words are being written. Written by the boot CPU only.
+    serial: Word,
+    words: [WideWord; N],
+}
+
+impl<const N: usize> Target<N> {
+    const_fn_unless_loom! {
+        fn new() -> Self {
+            Self {
+                online: WideWord::new(0),
+                serial: Word::new(0),
+                #[cfg(not(loom))]
+                words: [const { WideWord::new(0) }; N],
+                #[cfg(loom)]
+                words: core::array::from_fn(|_| WideWord::new(0)),
+            }
+        }
+    }
+
+    /// The epoch and count now. Epoch 0: there is no target yet.
+    pub(crate) fn online(&self) -> Online {
+        Online(self.online.load(Ordering::Acquire))
+    }
+
+    /// Copies the target whole, with the epoch it belongs to, or an earlier one: coming online
+    /// with it then fails.
+    ///
+    /// `None` when the boot CPU does not finish writing it before the deadline.
+    pub(crate) fn copy(
+        &self,
+        cpu: &mut impl CpuOps,
+        deadline: Deadline,
+    ) -> Option<(u32, [u64; N])> {
+        loop {
+            let epoch = self.online().epoch();
+            let before = self.serial.load(Ordering::Acquire);
+            if before & 1 == 0 {
+                let mut words = [0; N];
+                for (copy, word) in words.iter_mut().zip(&self.words) {
+                    // Acquire: if it sees a word of a newer target, it sees the serial before it.
+                    *copy = word.load(Ordering::Acquire);
+                }
+                if self.serial.load(Ordering::Relaxed) == before {
+                    return Some((epoch, words));
+                }
+            }
+            if deadline.passed(cpu) {
+                return None;
+            }
+            deadline.pause(cpu, &self.serial, before);
+        }
+    }
+
+    /// Counts this CPU as online with the target of `epoch`.
+    pub(crate) fn join(&self, epoch: u32) -> Result<(), Moved> {
+        self.count(Some(epoch), |count| count.wrapping_add(1))
+    }
+
+    /// Counts a CPU off.
+    pub(crate) fn part(&self) {
+        // Without an epoch to hold on to it cannot fail.
+        let _ = self.count(None, |count| count.saturating_sub(1));
+    }
+
+    fn count(&self, epoch: Option<u32>, change: impl Fn(u32) -> u32) -> Result<(), Moved> {
+        let mut seen = self.online();
+        // Each failed exchange means another CPU's succeeded: it ends after at most as many
+        // rounds as CPUs come or go.
+        loop {
+            if epoch.is_some_and(|epoch| epoch != seen.epoch()) {
+                return Err(Moved);
+            }
+            let next = Online::with(seen.epoch(), change(seen.count()));
+            match self.online.compare_exchange(seen.0, next.0) {
+                Ok(_) => return Ok(()),
+                Err(now) => seen = Online(now),
+            }
+        }
+    }
+
+    /// Replaces the target and moves the epoch on, unless a CPU came or went, or the epoch moved,
+    /// since `seen`. By the boot CPU, alone.
+    ///
+    /// The words are marked as changing before the epoch moves: who sees the new epoch cannot
+    /// copy the old words.
+    pub(crate) fn replace(
+        &self,
+        cpu: &mut impl CpuOps,
+        words: &[u64; N],
+        seen: Online,
+    ) -> Result<u32, Moved> {
+        let serial = self.serial.load(Ordering::Relaxed);
+        self.serial.store(serial.wrapping_add(1), Ordering::Release);
+        let epoch = seen.epoch().wrapping_add(1).max(1);
+        let next = Online::with(epoch, seen.count());
+        let moved = self.online.compare_exchange(seen.0, next.0).is_err();
+        if !moved {
+            for (word, value) in self.words.iter().zip(words) {
+                // Release: who sees it sees the odd serial.
+                word.store(*value, Ordering::Release);
+            }
+        }
+        self.serial.store(serial.wrapping_add(2), Ordering::Release);
+        self.flush(cpu);
+        if moved { Err(Moved) } else { Ok(epoch) }
+    }
+
+    /// Sets the number of CPUs online. By the boot CPU, while nobody comes or goes: all others
+    /// lost their state, or are in a meeting.
+    pub(crate) fn recount(&self, online: u32) {
+        let _ = self.count(None, |_| online);
+    }
+
+    /// Pushes every line to memory, for CPUs that do not read what a cache holds.
+    pub(crate) fn flush(&self, cpu: &mut impl CpuOps) {
+        flush_lines(cpu, self);
+    }
+}

@@ -1,0 +1,228 @@
+//! One CPU: copy the target, compare, and do the cheapest that is safe now.
+//!
+//! Owns the choice between acting, asking siblings and postponing; the instructions are
+//! [`crate::program`]'s, the asking is the rendezvous'.
+
+use super::{CacheSync, Decided, arrival};
+use crate::atomic::Ordering;
+use crate::cpu::CpuOps;
+use crate::delta::Changes;
+use crate::error::{Error, Left};
+use crate::program::{Need, Plan, flush_tlb, turn_caching_on};
+use crate::rendezvous::hold::{Core, Refused, enter, hold_point, leave};
+use crate::rendezvous::slot::{Deadline, publish};
+use crate::report::{Outcome, Path};
+use crate::snapshot::Snapshot;
+
+/// Who makes sure that no sibling runs anything but a wait loop during a window.
+#[derive(Debug)]
+pub(super) enum Consent<K> {
+    /// This CPU asks them; the callback sends an interrupt.
+    Ask(K),
+    /// A rendezvous: they wait in it.
+    Meeting,
+    /// Nobody else runs.
+    Alone,
+}
+
+/// The boot CPU while no AP has been started.
+pub(super) const fn nobody_else() -> Consent<fn(usize)> {
+    Consent::Alone
+}
+
+/// Attempts before a register that does not keep its value counts as a failure: firmware may have
+/// written it between the comparison and the write.
+const ATTEMPTS: u32 = 3;
+
+/// Times a CPU copies the target again because it moved.
+const COPIES: u32 = 16;
+
+impl<const CPUS: usize> CacheSync<CPUS> {
+    /// Brings this CPU in line with the target, counts it online if it was starting, and writes
+    /// down what became of it.
+    pub(super) fn bring_in_line<K: FnMut(usize)>(
+        &self,
+        decided: &Decided,
+        cpu: &mut impl CpuOps,
+        number: usize,
+        consent: &mut Consent<K>,
+    ) -> Outcome {
+        let since = cpu.rdtsc();
+        let mut outcome = Outcome {
+            path: Path::Failed,
+            changes: Changes::empty(),
+            error: None,
+            ticks: 0,
+        };
+        let Ok(slot) = self.slot(number) else {
+            return outcome;
+        };
+        let result = self.settle(decided, cpu, number, consent, &mut outcome);
+        slot.record.compared.store(1, Ordering::Relaxed);
+        self.flush_after_siblings(cpu, number, &mut outcome.path);
+        outcome.error = result.err();
+        outcome.path = match outcome.error {
+            None => outcome.path,
+            Some(Error::TopologyUnknown | Error::SiblingsNotHeld | Error::TargetBusy) => {
+                Path::Postponed
+            }
+            Some(_) => Path::Failed,
+        };
+        let pending = u32::from(outcome.error.is_some());
+        slot.record.pending.store(pending, Ordering::Relaxed);
+        outcome.ticks = cpu.rdtsc().saturating_sub(since);
+        outcome.store(&slot.record);
+        outcome
+    }
+
+    /// Compares and acts until this CPU holds the target of the epoch it comes online with.
+    fn settle<K: FnMut(usize)>(
+        &self,
+        decided: &Decided,
+        cpu: &mut impl CpuOps,
+        number: usize,
+        consent: &mut Consent<K>,
+        outcome: &mut Outcome,
+    ) -> Result<(), Error> {
+        let slot = self.slot(number)?;
+        let bounds = &decided.policy.bounds;
+        outcome.path = Path::InSync;
+        for _ in 0..COPIES {
+            let deadline = Deadline::after(cpu, bounds.finish);
+            let (epoch, words) = self.target.copy(cpu, deadline).ok_or(Error::TargetBusy)?;
+            let want = Snapshot::from_words(&words, decided.platform.phys_bits);
+            self.act(decided, cpu, number, consent, &want, outcome)?;
+            slot.record.epoch.store(epoch, Ordering::Relaxed);
+            let counted = slot.record.counted.load(Ordering::Relaxed) != 0;
+            // In a meeting the epoch cannot move, and the leader counts everybody at its end.
+            let by_itself = matches!(consent, Consent::Ask(_)) && !counted;
+            // A locked instruction: this CPU's MTRRs are in line by now.
+            if !by_itself || self.target.join(epoch).is_ok() {
+                slot.record.counted.store(1, Ordering::Relaxed);
+                return Ok(());
+            }
+        }
+        Err(Error::TargetBusy)
+    }
+
+    /// Compares with `want` and acts on it, again if a register did not keep its value.
+    fn act<K: FnMut(usize)>(
+        &self,
+        decided: &Decided,
+        cpu: &mut impl CpuOps,
+        number: usize,
+        consent: &mut Consent<K>,
+        want: &Snapshot,
+        outcome: &mut Outcome,
+    ) -> Result<(), Error> {
+        let Decided { platform, policy } = decided;
+        let slot = self.slot(number)?;
+        let core = Core::of(&self.slots, number);
+        let mut attempt = 1;
+        let mut torn = false;
+        loop {
+            // A sibling that came first may be waiting for this CPU.
+            hold_point(core, cpu, &policy.bounds, usize::MAX);
+            let seen = core.sibling_windows();
+            let plan = Plan::examine(cpu, want, platform, policy, arrival(slot));
+            let mut plan = plan.inspect_err(|_| turn_caching_on(cpu))?;
+            outcome.changes |= plan.changes();
+            if plan.need() == Need::Nothing && plan.mtrr_error().is_none() {
+                return Ok(());
+            }
+            let asked = plan.need() == Need::Window;
+            if asked {
+                self.ask(decided, cpu, core, consent)?;
+                if core.sibling_windows() != seen {
+                    // A sibling that went first may have written a set this CPU shares: what was
+                    // found is not what would have to be put back.
+                    plan.renew(cpu, want, platform, policy);
+                }
+            }
+            outcome.path = dearer(outcome.path, path_of(plan.need()));
+            if plan.need() == Need::Window {
+                let windows = slot.handshake.windows.load(Ordering::Relaxed);
+                publish(cpu, &slot.handshake.windows, windows.wrapping_add(1));
+            }
+            let result = plan.apply(cpu, want, platform, policy);
+            if asked && matches!(consent, Consent::Ask(_)) {
+                leave(core, cpu);
+            }
+            let Err(Error::WriteIgnored { left, .. }) = result else {
+                return result.map_err(|error| still_torn(error, torn));
+            };
+            // What a later attempt puts back is then only the torn map, with E clear.
+            torn |= left == Left::Torn;
+            if attempt == ATTEMPTS {
+                return result.map_err(|error| still_torn(error, torn));
+            }
+            attempt += 1;
+        }
+    }
+
+    /// Makes sure no sibling runs during the window that follows.
+    fn ask<K: FnMut(usize)>(
+        &self,
+        decided: &Decided,
+        cpu: &mut impl CpuOps,
+        core: Core<'_>,
+        consent: &mut Consent<K>,
+    ) -> Result<(), Error> {
+        let Consent::Ask(kick) = consent else {
+            return Ok(());
+        };
+        if self.unplaced() != 0 {
+            return Err(Error::TopologyUnknown);
+        }
+        enter(core, cpu, &decided.policy.bounds, kick).map_err(|refused| match refused {
+            Refused::NoSlot => Error::TopologyUnknown,
+            Refused::NoAnswer => Error::SiblingsNotHeld,
+        })
+    }
+
+    /// A sibling's window may have changed registers this CPU shares: translations it made before
+    /// or meanwhile carry old types, whatever the comparison said.
+    pub(super) fn flush_after_siblings(
+        &self,
+        cpu: &mut impl CpuOps,
+        number: usize,
+        path: &mut Path,
+    ) {
+        let Ok(slot) = self.slot(number) else {
+            return;
+        };
+        let windows = Core::of(&self.slots, number).sibling_windows();
+        if slot.record.windows_seen.load(Ordering::Relaxed) != windows {
+            flush_tlb(cpu);
+            slot.record.windows_seen.store(windows, Ordering::Relaxed);
+            *path = dearer(*path, Path::Flush);
+        }
+    }
+}
+
+const fn still_torn(error: Error, torn: bool) -> Error {
+    if torn {
+        error.with_left(Left::Torn)
+    } else {
+        error
+    }
+}
+
+const fn path_of(need: Need) -> Path {
+    match need {
+        Need::Nothing => Path::InSync,
+        Need::CachingOn => Path::CachingOn,
+        Need::UnusedPairs => Path::UnusedPairs,
+        Need::Pat => Path::Pat,
+        Need::Window => Path::Window,
+    }
+}
+
+/// The one that says more about what was done.
+fn dearer(one: Path, other: Path) -> Path {
+    if (other as u8) > (one as u8) {
+        other
+    } else {
+        one
+    }
+}

@@ -1,0 +1,319 @@
+//! The rendezvous as the kernel sees it: resync, run-time change, check.
+
+use super::in_line::Consent;
+use super::{CacheSync, Decided, RUNNING, arrival};
+use crate::atomic::Ordering;
+use crate::cpu::CpuOps;
+use crate::delta::Changes;
+use crate::error::Error;
+use crate::program::Plan;
+use crate::regs::MsrAddr;
+use crate::rendezvous::slot::Slot;
+use crate::rendezvous::{Attended, NoMeeting, Stuck};
+use crate::report::{Outcome, Path};
+use crate::snapshot::Snapshot;
+
+/// What a meeting is about, as the word of the gate.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u32)]
+enum Work {
+    /// CPUs that checked in or were postponed are brought in line; the others wait.
+    Resync = 1,
+    /// Every CPU is brought in line with a new target.
+    Change = 2,
+    /// Every CPU is compared; nothing is written.
+    Check = 3,
+}
+
+impl Work {
+    const fn from_word(word: u32) -> Self {
+        match word {
+            1 => Self::Resync,
+            2 => Self::Change,
+            _ => Self::Check,
+        }
+    }
+}
+
+/// How this CPU's part in a rendezvous went.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Attendance {
+    /// There is none that wants this CPU.
+    NotNow,
+    /// It was called off; nothing was changed.
+    CalledOff,
+    /// This CPU did what it had to; its outcome is in the report.
+    Done,
+}
+
+/// What came of a rendezvous in which everybody finished.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Summary {
+    /// Generation of the target.
+    pub epoch: u32,
+    /// CPUs that took part, the boot CPU too.
+    pub cpus: u32,
+    /// CPUs that differed from the target before.
+    pub differed: u32,
+    /// CPUs that are not in line now.
+    pub out_of_sync: u32,
+}
+
+impl<const CPUS: usize> CacheSync<CPUS> {
+    /// Brings every CPU in line that checked in, was postponed or failed; all running CPUs meet
+    /// for it. Led by the boot CPU `me`; interrupts are masked throughout.
+    ///
+    /// `kick` makes a CPU call [`CacheSync::attend`] soon, by an interrupt.
+    ///
+    /// # Errors
+    /// [`Error::Missing`], [`Error::Busy`], [`Error::BootCpuSilent`], [`Error::NotInitialised`],
+    /// [`Error::CpuOutOfRange`]: nothing was changed on any CPU. [`Error::Stuck`]: all but the named
+    /// did what they were to do.
+    pub fn resync(
+        &self,
+        cpu: &mut impl CpuOps,
+        me: usize,
+        kick: impl FnMut(usize),
+    ) -> Result<Summary, Error> {
+        self.lead(cpu, me, Work::Resync, kick, None)
+    }
+
+    /// Replaces the target, and brings every running CPU in line with it, all at once.
+    ///
+    /// # Errors
+    /// As for [`CacheSync::resync`]; [`Error::InvalidTarget`], [`Error::WrongPhase`] while
+    /// suspended: nothing was changed on any CPU.
+    pub fn change(
+        &self,
+        cpu: &mut impl CpuOps,
+        me: usize,
+        target: &Snapshot,
+        kick: impl FnMut(usize),
+    ) -> Result<Summary, Error> {
+        let (_, now) = self.target(cpu)?;
+        if self.boot.phase.load(Ordering::Acquire) != RUNNING {
+            return Err(Error::WrongPhase);
+        }
+        if let Some(msr) = unchangeable(&now, target).or_else(|| target.first_invalid()) {
+            return Err(Error::InvalidTarget { msr });
+        }
+        self.lead(cpu, me, Work::Change, kick, Some(target))
+    }
+
+    /// Compares every running CPU with the target; writes nothing. CPUs that differ are in the
+    /// report with [`Path::Differs`].
+    ///
+    /// # Errors
+    /// As for [`CacheSync::resync`].
+    pub fn check(
+        &self,
+        cpu: &mut impl CpuOps,
+        me: usize,
+        kick: impl FnMut(usize),
+    ) -> Result<Summary, Error> {
+        self.lead(cpu, me, Work::Check, kick, None)
+    }
+
+    /// Takes part in the rendezvous that is open, if it wants this CPU; returns at once otherwise.
+    /// In the handler of the kick interrupt, or in any loop the CPU waits in. Interrupts are masked
+    /// until the rendezvous is over.
+    ///
+    /// # Errors
+    /// [`Error::ArrivedTwice`]; [`Error::BootCpuSilent`]; [`Error::SiblingStuck`]: a sibling did
+    /// not finish, and this CPU was left as it is.
+    pub fn attend(&self, cpu: &mut impl CpuOps, number: usize) -> Result<Attendance, Error> {
+        let decided = self.decided()?;
+        let slot = self.slot(number)?;
+        match self.attended(decided, cpu, number) {
+            Attended::NotNow => Ok(Attendance::NotNow),
+            Attended::Aborted => Ok(Attendance::CalledOff),
+            Attended::Done => Ok(Attendance::Done),
+            Attended::Twice => Err(Error::ArrivedTwice { cpu: number }),
+            Attended::LeaderSilent => Err(Error::BootCpuSilent),
+            Attended::SiblingStuck(sibling) => {
+                let error = Error::SiblingStuck { cpu: sibling };
+                let outcome = Outcome {
+                    path: Path::Failed,
+                    changes: Changes::empty(),
+                    error: Some(error),
+                    ticks: 0,
+                };
+                outcome.store(&slot.record);
+                slot.record.pending.store(1, Ordering::Relaxed);
+                Err(error)
+            }
+        }
+    }
+
+    /// [`CacheSync::attend`] for a CPU that goes on whatever comes of it.
+    pub(super) fn attend_now(
+        &self,
+        decided: &Decided,
+        cpu: &mut impl CpuOps,
+        number: usize,
+    ) -> Attendance {
+        match self.attended(decided, cpu, number) {
+            Attended::Done => Attendance::Done,
+            Attended::NotNow => Attendance::NotNow,
+            _ => Attendance::CalledOff,
+        }
+    }
+
+    fn attended(&self, decided: &Decided, cpu: &mut impl CpuOps, number: usize) -> Attended {
+        let meeting = self.meeting(decided, number);
+        let attended = self.gate.attend(&meeting, cpu, |cpu| {
+            self.step(decided, cpu, number);
+        });
+        if attended == Attended::Done {
+            self.flush_after_meeting(cpu, number);
+        }
+        attended
+    }
+
+    /// This CPU's share of the work.
+    fn step(&self, decided: &Decided, cpu: &mut impl CpuOps, number: usize) {
+        let Ok(slot) = self.slot(number) else {
+            return;
+        };
+        let pending = slot.record.pending.load(Ordering::Relaxed) != 0;
+        let work = Work::from_word(self.gate.work.load(Ordering::Acquire));
+        if work != Work::Resync || pending {
+            slot.record.acted.store(slot.summoned(), Ordering::Relaxed);
+        }
+        match work {
+            Work::Resync if !pending => {}
+            Work::Resync | Work::Change => {
+                self.bring_in_line::<fn(usize)>(decided, cpu, number, &mut Consent::Meeting);
+            }
+            Work::Check => self.compare(decided, cpu, number),
+        }
+    }
+
+    /// The check-only step: reads, and writes down what differs.
+    fn compare(&self, decided: &Decided, cpu: &mut impl CpuOps, number: usize) {
+        let (Ok(slot), Ok((_, want))) = (self.slot(number), self.target(cpu)) else {
+            return;
+        };
+        let since = cpu.rdtsc();
+        let Decided { platform, policy } = decided;
+        let plan = Plan::examine(cpu, &want, platform, policy, arrival(slot));
+        let (changes, error) = match plan {
+            Ok(plan) => (plan.changes(), plan.mtrr_error()),
+            Err(error) => (Changes::empty(), Some(error)),
+        };
+        let path = match (error, changes.is_empty()) {
+            (Some(_), _) => Path::Failed,
+            (None, true) => Path::InSync,
+            (None, false) => Path::Differs,
+        };
+        let outcome = Outcome {
+            path,
+            changes,
+            error,
+            ticks: cpu.rdtsc().saturating_sub(since),
+        };
+        outcome.store(&slot.record);
+        slot.record
+            .pending
+            .store(u32::from(path != Path::InSync), Ordering::Relaxed);
+    }
+
+    fn lead(
+        &self,
+        cpu: &mut impl CpuOps,
+        me: usize,
+        work: Work,
+        kick: impl FnMut(usize),
+        target: Option<&Snapshot>,
+    ) -> Result<Summary, Error> {
+        let decided = self.decided()?;
+        self.slot(me)?;
+        let meeting = self.meeting(decided, me);
+        let stuck = self.gate.lead(
+            &meeting,
+            cpu,
+            work as u32,
+            kick,
+            |cpu| match target {
+                Some(target) => {
+                    // All that hold the old target have arrived and wait.
+                    let seen = self.target.online();
+                    self.target.replace(cpu, &target.to_words(), seen).is_ok()
+                }
+                None => true,
+            },
+            |cpu| self.step(decided, cpu, me),
+        );
+        if stuck.is_ok() {
+            self.target.recount(self.counted());
+        }
+        match stuck {
+            Ok(Stuck { count: 0, .. }) => {}
+            Ok(Stuck { count, first }) => return Err(Error::Stuck { count, first }),
+            Err(NoMeeting::Missing { count, first }) => {
+                return Err(Error::Missing { count, first });
+            }
+            Err(NoMeeting::Busy | NoMeeting::Refused) => return Err(Error::Busy),
+            Err(NoMeeting::Abandoned) => return Err(Error::BootCpuSilent),
+        }
+        self.flush_after_meeting(cpu, me);
+        let summary = self.summary(me);
+        if summary.out_of_sync == 0 {
+            log::debug!("{}", self.report());
+        } else {
+            log::warn!("{}", self.report());
+        }
+        Ok(summary)
+    }
+
+    /// CPUs that are in line by their own account: all that may run were in the meeting.
+    fn counted(&self) -> u32 {
+        let counted = |slot: &&Slot| slot.record.counted.load(Ordering::Relaxed) != 0;
+        self.slots.iter().filter(counted).count() as u32
+    }
+
+    fn flush_after_meeting(&self, cpu: &mut impl CpuOps, number: usize) {
+        let mut path = Path::InSync;
+        self.flush_after_siblings(cpu, number, &mut path);
+    }
+
+    /// What came of the meeting `me` just led.
+    fn summary(&self, me: usize) -> Summary {
+        let number = self.slot(me).map_or(0, Slot::summoned);
+        let mut summary = Summary {
+            epoch: self.target.online().epoch(),
+            cpus: 0,
+            differed: 0,
+            out_of_sync: 0,
+        };
+        for line in self.report().cpus() {
+            let Ok(slot) = self.slot(line.cpu) else {
+                continue;
+            };
+            if slot.summoned() != number {
+                continue;
+            }
+            let acted = slot.record.acted.load(Ordering::Relaxed) == number;
+            let differed = line.outcome.is_some_and(|o| !o.changes.is_empty());
+            summary.cpus += 1;
+            summary.differed += u32::from(acted && differed);
+            summary.out_of_sync += u32::from(!line.in_sync());
+        }
+        summary
+    }
+}
+
+/// The first register a new target may not change: the platform's, not the kernel's.
+fn unchangeable(now: &Snapshot, target: &Snapshot) -> Option<MsrAddr> {
+    let parts = [
+        (now.cap != target.cap, MsrAddr::MTRRCAP),
+        (now.pat.is_some() != target.pat.is_some(), MsrAddr::PAT),
+        (
+            now.syscfg != target.syscfg || now.fixed_dram_bits != target.fixed_dram_bits,
+            MsrAddr::SYSCFG,
+        ),
+        (now.top_mem2 != target.top_mem2, MsrAddr::TOP_MEM2),
+        (now.phys_bits != target.phys_bits, MsrAddr::MTRR_DEF_TYPE),
+    ];
+    parts.into_iter().find(|(bad, _)| *bad).map(|(_, msr)| msr)
+}
