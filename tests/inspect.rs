@@ -29,7 +29,10 @@ fn run(options: &[&str], input: &[u8]) -> (u8, String) {
 
 /// The dump of a case.
 fn case(name: &str) -> Vec<u8> {
-    let path = format!("{}/tests/data/cases/{name}/input.txt", env!("CARGO_MANIFEST_DIR"));
+    let path = format!(
+        "{}/tests/data/cases/{name}/input.txt",
+        env!("CARGO_MANIFEST_DIR")
+    );
     std::fs::read(&path).unwrap_or_else(|error| panic!("{path}: {error}"))
 }
 

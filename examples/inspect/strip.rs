@@ -42,7 +42,11 @@ pub fn draw(map: &Map, look: Look) -> String {
         let name = map::short(run.memtype);
         let name = if name.len() > 2 { "??" } else { name };
         // Where a name does not fit: U for UC, and C, T, P, B for WC, WT, WP, WB.
-        let letter = if name == "UC" { "U" } else { name.get(1..).unwrap_or("?") };
+        let letter = if name == "UC" {
+            "U"
+        } else {
+            name.get(1..).unwrap_or("?")
+        };
         let label = if *width >= 3 { name } else { letter };
         let _ = write!(
             out,

@@ -46,6 +46,7 @@ fn head(report: &Report, look: Look) -> String {
         facts.push(format!("MTRRs {on}"));
         facts.push(
             match (machine.fixed_enabled_known(), boot.def_type.fixed_enabled()) {
+                (false, true) if machine.fixed_known => "fixed ranges on (assumed)".into(),
                 (false, _) => "fixed ranges not known".into(),
                 (true, true) => "fixed ranges on".into(),
                 (true, false) => "fixed ranges off".into(),
