@@ -95,24 +95,28 @@ fn relaxed(advice: &Advice, look: Look) -> String {
 /// The values to write.
 fn layout(plan: &Plan) -> String {
     let bits = plan.phys_bits();
-    let digits = usize::from(bits.get()).div_ceil(4);
+    let width = usize::from(bits.get()).div_ceil(4) + 2;
     let mut out = format!("  layout (default {}):\n", plan.default_type());
+    if plan.registers().is_empty() {
+        return out + "      no register at all\n";
+    }
+    let _ = writeln!(
+        out,
+        "   #  {:<width$}  {:<width$}        size  type",
+        "PHYSBASE", "PHYSMASK"
+    );
     for (index, pair) in plan.registers().iter().enumerate() {
-        let (start, size) = pair.block(bits).unwrap_or_default();
+        let (_, size) = pair.block(bits).unwrap_or_default();
         let name = pair
             .memtype()
             .map_or("?".into(), |memtype| memtype.to_string());
         let _ = writeln!(
             out,
-            "  {index:>2}  {start:0digits$x}-{:0digits$x}  {:>10}  {name:<15}  PHYSBASE {:#x}  PHYSMASK {:#x}",
-            start + (size - 1),
-            map::bytes(size),
+            "  {index:>2}  {:<#width$x}  {:<#width$x}  {:>10}  {name}",
             pair.base,
             pair.mask,
+            map::bytes(size),
         );
-    }
-    if plan.registers().is_empty() {
-        out.push_str("      no register at all\n");
     }
     out
 }
