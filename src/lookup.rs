@@ -222,9 +222,10 @@ impl MtrrMap {
 /// The bits of a fixed range's byte that are its type: without RdMem and WrMem where AMD's
 /// SYSCFG makes them visible.
 fn fixed_bits(snapshot: &Snapshot) -> u8 {
-    match snapshot.syscfg {
-        Some(syscfg) if syscfg.contains(SysCfg::MTRR_FIX_DRAM_MOD_EN) => !0x18,
-        _ => !0,
+    if snapshot.shows_dram_bits() {
+        !0x18
+    } else {
+        !0
     }
 }
 

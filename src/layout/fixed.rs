@@ -5,7 +5,6 @@ use core::ops::Range;
 use super::error::LayoutError;
 use crate::memtype::MemType;
 use crate::ranges::FixedSlot;
-use crate::regs::SysCfg;
 use crate::snapshot::Snapshot;
 
 /// Changes the bytes of the fixed ranges that lie in a range below 1 MiB.
@@ -20,10 +19,7 @@ pub(super) fn set_fixed(
     {
         return Err(off_step(range.end, slot));
     }
-    let dram = match base.syscfg {
-        Some(syscfg) if syscfg.contains(SysCfg::MTRR_FIX_DRAM_MOD_EN) => 0x18,
-        _ => 0,
-    };
+    let dram = if base.shows_dram_bits() { 0x18 } else { 0 };
     let mut addr = range.start;
     while addr < range.end
         && let Some(slot) = FixedSlot::of(addr)

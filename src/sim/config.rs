@@ -140,6 +140,11 @@ pub struct Config {
     pub mappings: Vec<Mapping>,
     /// Deterministic or free-running.
     pub schedule: Schedule,
+    /// By how many picoseconds a CPU may run ahead of the others before it hands over
+    /// ([`Schedule::Baton`] only). 0 is exact. More makes runs of hundreds of CPUs many times
+    /// faster, and as repeatable; what one CPU does is then seen by others up to so much too early
+    /// or too late.
+    pub quantum: u64,
     /// What goes wrong.
     pub faults: Vec<Fault>,
     /// Whether the event list is kept.
@@ -192,6 +197,7 @@ impl Config {
             code: 0x20_0000,
             mappings: Vec::new(),
             schedule: Schedule::Baton { seed: 0 },
+            quantum: 0,
             faults: Vec::new(),
             log: true,
             log_shared: false,

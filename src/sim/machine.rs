@@ -138,6 +138,12 @@ impl Machine {
         state.cpus.iter().map(|cpu| cpu.time).max().unwrap_or(0)
     }
 
+    /// How many scheduling points the last run took.
+    #[must_use]
+    pub fn steps(&self) -> u64 {
+        self.shared.lock().steps
+    }
+
     /// The pages a CPU holds in its TLB under a type its registers no longer give: address, type
     /// held, type now.
     ///

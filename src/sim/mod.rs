@@ -38,6 +38,8 @@
 //! every piece of kernel work is a scheduling point. The same configuration gives the same events;
 //! a seed changes the costs a little, and so the order. [`Costs`] are picoseconds, the time-stamp
 //! counter counts nanoseconds and is off by a different amount on every CPU.
+//! Runs of hundreds of CPUs spend their time switching threads; [`Config::quantum`] makes them
+//! coarser and faster.
 //! A CPU in [`pause_while`](crate::cpu::CpuOps::pause_while) sleeps until the word is written, its
 //! deadline passes or an interrupt arrives. A run in which nobody can go on ends with
 //! [`Stop::Deadlock`], one that spins with [`Stop::Endless`]; both name who is where.

@@ -3,6 +3,7 @@
 use std::panic::resume_unwind;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::thread::Thread;
 use std::time::{Duration, Instant};
 
 use super::config::{Config, Schedule};
@@ -79,7 +80,8 @@ impl Shared {
             state = self.enter_free(state, cpu);
         } else {
             let key = (state.cpus[cpu].time, cpu);
-            if state.queue.first().is_some_and(|first| *first < key) {
+            let due = (key.0.saturating_sub(state.config.quantum), cpu);
+            if state.queue.first().is_some_and(|first| *first < due) {
                 state.enqueue(cpu, key.0);
                 state = self.hand_over(state, cpu);
             }
@@ -107,21 +109,26 @@ impl Shared {
 
     /// Passes the baton to whoever is next, and sleeps until it comes back.
     pub(super) fn hand_over<'a>(&'a self, mut state: Guard<'a>, cpu: usize) -> Guard<'a> {
-        match state.dequeue() {
+        let next = match state.dequeue() {
             Some(next) if next == cpu => return state,
-            Some(next) => self.pass(&state, next),
-            None => self.nobody(&mut state),
-        }
+            Some(next) => state.cpus[next].handle.clone().map(|thread| (next, thread)),
+            None => {
+                self.nobody(&mut state);
+                None
+            }
+        };
+        // Unlocked first, so that the other thread does not wake only to wait for the lock.
         drop(state);
+        if let Some((next, thread)) = next {
+            self.pass(next, &thread);
+        }
         self.await_baton(cpu);
         self.lock()
     }
 
-    fn pass(&self, state: &State, next: usize) {
+    fn pass(&self, next: usize, thread: &Thread) {
         self.baton.store(next, Ordering::Release);
-        if let Some(thread) = &state.cpus[next].handle {
-            thread.unpark();
-        }
+        thread.unpark();
     }
 
     /// Sleeps until this CPU has the baton; unwinds if it is killed instead.
@@ -157,7 +164,11 @@ impl Shared {
         }
         if !killed && !self.free && state.stop.is_none() {
             match state.dequeue() {
-                Some(next) => self.pass(&state, next),
+                Some(next) => {
+                    if let Some(thread) = &state.cpus[next].handle {
+                        self.pass(next, thread);
+                    }
+                }
                 None => self.nobody(&mut state),
             }
         }

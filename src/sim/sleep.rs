@@ -9,7 +9,7 @@ use std::time::Duration;
 use super::log::{Activity, Op};
 use super::run::Stop;
 use super::sched::{Guard, Killed, Shared};
-use super::state::{State, Status, Wait};
+use super::state::{Cpu, State, Status, Wait};
 use crate::atomic::Word;
 
 impl Shared {
@@ -77,6 +77,21 @@ impl Shared {
             state.span(cpu, since, now, Activity::Halted);
         }
         true
+    }
+
+    /// Gives free-running APs that are about to halt the time to do so.
+    pub(super) fn settle<'a>(&'a self, mut state: Guard<'a>) -> Guard<'a> {
+        const PATIENCE: usize = 1000;
+        for _ in 0..PATIENCE {
+            let busy = self.free && state.cpus.iter().skip(1).any(Cpu::runs);
+            if !busy || state.stopping {
+                break;
+            }
+            let moment = Duration::from_millis(1);
+            let woken = self.changed.wait_timeout(state, moment);
+            state = woken.unwrap_or_else(PoisonError::into_inner).0;
+        }
+        state
     }
 
     /// Never returns: the CPU is stuck until the machine stops or it is reset.

@@ -113,6 +113,7 @@ impl<'run> SimCpu<'run> {
 
     /// Suspends to RAM and wakes again: every register and cache is lost, and firmware brings back
     /// what the profile says. The APs must be off or halted; they are off afterwards.
+    /// Free-running ones are given a second to get there.
     ///
     /// # Panics
     /// On another CPU than the boot CPU.
@@ -121,6 +122,7 @@ impl<'run> SimCpu<'run> {
         self.take_interrupts();
         let mut state = self.shared.enter(0);
         let others: Vec<usize> = (1..state.cpus.len()).collect();
+        state = self.shared.settle(state);
         for &n in &others {
             if state.cpus[n].runs() {
                 let text = format!("it was {:?}", state.cpus[n].status);

@@ -36,16 +36,18 @@ fn life_cycle_restores_every_scribble() {
 
 #[test]
 fn same_seed_same_events_other_seed_others() {
-    let events = |seed| {
+    let events = |seed, quantum| {
         let mut config = Config::new(4, 1);
         config.schedule = Schedule::Baton { seed };
+        config.quantum = quantum;
         let machine = Machine::new(config);
         life(&machine, &S3::all(Scribble::Off));
         machine.check().unwrap();
         machine.events()
     };
-    assert!(events(7) == events(7));
-    assert!(events(7) != events(8));
+    assert!(events(7, 0) == events(7, 0));
+    assert!(events(7, 0) != events(8, 0));
+    assert!(events(7, 1_000_000) == events(7, 1_000_000));
 }
 
 #[test]
@@ -169,10 +171,16 @@ pub(crate) fn crowd(config: Config) -> Machine {
 fn a_thousand_cpus() {
     let mut config = Config::new(1024, 1);
     config.log = false;
-    let machine = crowd(config);
-    machine.check().unwrap();
-    assert_eq!(machine.counters(1023).windows, 1);
-    assert_eq!(machine.counters(1023).wrmsr, 34);
+    let exact = crowd(config.clone());
+    config.quantum = 1_000_000;
+    let coarse = crowd(config);
+    for machine in [&exact, &coarse] {
+        machine.check().unwrap();
+        assert_eq!(machine.counters(1023).windows, 1);
+        assert_eq!(machine.counters(1023).wrmsr, 34);
+    }
+    let (exact, coarse) = (exact.now(), coarse.now());
+    assert!(exact.abs_diff(coarse) < exact / 20, "{exact} {coarse}");
 }
 
 #[test]
