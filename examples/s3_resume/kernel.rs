@@ -17,12 +17,12 @@ use crate::progress::Progress;
 
 pub const MOST_CPUS: usize = 1024;
 
-/// Instructions an AP executes before its sync: 5 ms if uncached.
-const BEFORE: u64 = 50_000;
-/// Instructions it executes after it, until it is up: 60 ms if uncached, 0.2 ms if not.
-const AFTER: u64 = 600_000;
-/// Instructions the boot CPU executes for each AP: 2 ms.
-const BETWEEN: u64 = 6_000_000;
+/// Instructions an AP executes before its sync: 10 ms if uncached.
+const BEFORE: u64 = 100_000;
+/// Instructions it executes after it, until it is up: 50 ms if uncached, 0.2 ms if not.
+const AFTER: u64 = 500_000;
+/// Instructions the boot CPU executes for each AP: 0.3 ms.
+const BETWEEN: u64 = 1_000_000;
 
 /// What this little kernel knows about the run besides the crate's own state.
 pub struct Kernel {

@@ -23,8 +23,16 @@ const KINDS: [(Activity, &str, RGBColor); 6] = [
     (Activity::Waiting, "waiting", RGBColor(214, 214, 214)),
     (Activity::Cached, "cached", RGBColor(130, 190, 235)),
     (Activity::Uncached, "uncached", RGBColor(196, 60, 40)),
-    (Activity::Held, "held (at least 2 px)", RGBColor(240, 170, 30)),
-    (Activity::Window, "in window (at least 2 px)", RGBColor(15, 15, 60)),
+    (
+        Activity::Held,
+        "held (at least 2 px)",
+        RGBColor(240, 170, 30),
+    ),
+    (
+        Activity::Window,
+        "in window (at least 2 px)",
+        RGBColor(15, 15, 60),
+    ),
 ];
 
 /// One run.
@@ -107,14 +115,19 @@ pub fn draw(panels: &[Panel]) -> Result<String, Box<dyn std::error::Error>> {
 }
 
 fn draw_panel(root: &Area<'_>, panel: &Panel, top: i32, longest: u64) -> Drawn {
-    let title = (FONT, 16).into_font().color(&BLACK);
+    let title = (FONT, 20).into_font().color(&BLACK);
     root.draw(&Text::new(panel.title.clone(), (LEFT, top + 9), title))?;
     let height = panel.row_height();
     let gap = i32::from(height > 4);
     for (n, row) in panel.rows.iter().enumerate() {
         let y = top + TITLE + n as i32 * height;
         if height >= 12 {
-            label(root, row.label.clone(), (LEFT - 8, y + height / 2), HPos::Right)?;
+            label(
+                root,
+                row.label.clone(),
+                (LEFT - 8, y + height / 2),
+                HPos::Right,
+            )?;
         }
         if row.first_of_core && n > 0 && height > 4 {
             let line = [(LEFT - 60, y), (LEFT + PLOT, y)];
@@ -129,7 +142,7 @@ fn draw_panel(root: &Area<'_>, panel: &Panel, top: i32, longest: u64) -> Drawn {
 }
 
 fn label(root: &Area<'_>, text: String, at: (i32, i32), side: HPos) -> Drawn {
-    let style = (FONT, 13)
+    let style = (FONT, 16)
         .into_font()
         .color(&BLACK)
         .pos(Pos::new(side, VPos::Center));
