@@ -6,6 +6,8 @@
 
 #[path = "host/lookup.rs"]
 mod lookup;
+#[path = "host/sharing.rs"]
+mod sharing;
 #[path = "host/side_by_side.rs"]
 mod side_by_side;
 
@@ -14,7 +16,7 @@ use side_by_side::Table;
 type Group = (&'static str, fn(&mut Table));
 
 /// The groups, one file each under `host/`.
-const GROUPS: &[Group] = &[("lookup", lookup::rows)];
+const GROUPS: &[Group] = &[("lookup", lookup::rows), ("sharing", sharing::rows)];
 
 fn main() {
     let words: Vec<String> = std::env::args().skip(1).collect();

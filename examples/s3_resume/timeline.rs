@@ -188,13 +188,12 @@ fn draw_axis(root: &Area<'_>, top: i32, longest: u64) -> Drawn {
     while at <= milliseconds {
         let x = LEFT + (at / milliseconds * f64::from(PLOT)) as i32;
         root.draw(&PathElement::new([(x, y), (x, y + 5)], BLACK))?;
-        let room = x < WIDTH - 120;
-        let text = if room { format!("{at}") } else { String::new() };
-        label(root, text, (x, y + 15), HPos::Center)?;
+        // The last label ends inside the picture.
+        let text_x = x.min(WIDTH - 30);
+        label(root, format!("{at} ms"), (text_x, y + 15), HPos::Center)?;
         at += step;
     }
-    let text = String::from("ms after the wake");
-    label(root, text, (LEFT + PLOT, y + 15), HPos::Right)
+    Ok(())
 }
 
 /// 1, 2 or 5 times a power of ten, at least this much.
