@@ -4,6 +4,8 @@
 //! process, so a ratio means something even on a busy machine, and the nanoseconds do not.
 //! `cargo bench --bench host -- lookup` runs the rows of one group only.
 
+#[path = "host/layout.rs"]
+mod layout;
 #[path = "host/lookup.rs"]
 mod lookup;
 #[path = "host/sharing.rs"]
@@ -16,7 +18,11 @@ use side_by_side::Table;
 type Group = (&'static str, fn(&mut Table));
 
 /// The groups, one file each under `host/`.
-const GROUPS: &[Group] = &[("lookup", lookup::rows), ("sharing", sharing::rows)];
+const GROUPS: &[Group] = &[
+    ("lookup", lookup::rows),
+    ("layout", layout::rows),
+    ("sharing", sharing::rows),
+];
 
 fn main() {
     let words: Vec<String> = std::env::args().skip(1).collect();

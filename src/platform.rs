@@ -91,7 +91,8 @@ impl Platform {
             mtrr: mtrr_part(cpu, found.mtrr && guest.is_none()),
             pat: pat_part(cpu, found.pat),
             phys_bits: width(found.width.saturating_sub(taken)),
-            amd: syscfg.is_some(),
+            // KVM has SYSCFG and not TOP_MEM2: a guest of it is left with neither.
+            amd: syscfg.is_some() && cpu.rdmsr(MsrAddr::TOP_MEM2).is_ok(),
             snp_host: syscfg.is_some_and(|syscfg| syscfg.contains(SysCfg::SNP_EN)),
             self_snoop: found.self_snoop,
             hypervisor: found.hypervisor,

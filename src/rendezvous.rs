@@ -324,14 +324,20 @@ impl<'a> Meeting<'a> {
             }
             let arrived = loop {
                 let word = poll(cpu, &slot.handshake.arrived);
-                let there = word & !PHASE == number && word & PHASE >= stage;
+                let state = slot.state();
+                // One that was declared, and taken back because the gate was open, never comes.
+                let there = !state.may_run() || (word & !PHASE == number && word & PHASE >= stage);
                 if there || deadline.passed(cpu) {
                     break there;
                 }
                 if stage == AT {
                     hold_point(core, cpu, self.bounds, usize::MAX);
                 }
-                self.pause(cpu, core, deadline, &slot.handshake.arrived, word);
+                if state == CpuState::Starting {
+                    deadline.pause_briefly(cpu, &slot.handshake.arrived, word);
+                } else {
+                    self.pause(cpu, core, deadline, &slot.handshake.arrived, word);
+                }
             };
             if !arrived {
                 if missing == 0 {
@@ -377,7 +383,7 @@ impl<'a> Meeting<'a> {
             }
             loop {
                 let word = poll(cpu, &slot.handshake.arrived);
-                if word == number | DONE {
+                if word == number | DONE || !slot.state().may_run() {
                     break;
                 }
                 if deadline.passed(cpu) {

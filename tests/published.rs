@@ -23,7 +23,7 @@ mod timeline;
 
 use figures::{DEFERRED_OVER_EARLY, MACBOOK_2012, MACBOOK_2015};
 use fit::{FOUND, error, search, search_traced, traced};
-use model::{Idle, Model};
+use model::{Idle, Meet, Model};
 use mtrr_pat::memtype::PatType;
 use mtrr_pat::policy::Resync;
 use mtrr_pat::sim::MtrrScope;
@@ -98,6 +98,7 @@ fn two_runs_are_the_same_to_the_byte() {
             mode: Resync::Early,
             work: FOUND,
             idle: Idle::Poll,
+            meet: Meet::AtTheEnd,
         };
         let machine = model.machine();
         let resumed = model.run_on(&machine);

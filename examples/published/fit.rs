@@ -8,7 +8,7 @@ use mtrr_pat::policy::Resync;
 use mtrr_pat::sim::MtrrScope;
 
 use crate::figures::{Computer, MACBOOK_2012, MACBOOK_2015};
-use crate::model::{Idle, Model, Work};
+use crate::model::{Idle, Meet, Model, Work};
 
 pub const MODES: [Resync; 2] = [Resync::Early, Resync::Deferred];
 
@@ -72,6 +72,7 @@ pub fn search_traced(scope: MtrrScope, work: Work) -> u64 {
             mode: Resync::Deferred,
             work: traced(work, middle),
             idle: Idle::Sleep,
+            meet: Meet::AtTheEnd,
         };
         if model.run().rows[0].0 < wanted {
             low = middle + 1;
@@ -118,6 +119,7 @@ fn loss_of(computer: Computer, scope: MtrrScope, idle: Idle, mode: Resync, work:
         mode,
         work,
         idle,
+        meet: Meet::AtTheEnd,
     };
     let resumed = model.run();
     let pairs = computer.published(mode).into_iter().zip(resumed.rows);

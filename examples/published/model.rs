@@ -10,6 +10,8 @@
 //!
 //! Speeds (cached, uncached, beside an uncached sibling) are the simulator's defaults.
 
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+
 use mtrr_pat::atomic::{Ordering, Word};
 use mtrr_pat::cpu::CpuOps;
 use mtrr_pat::policy::{Policy, Resync};
@@ -44,6 +46,15 @@ pub enum Idle {
     Poll,
 }
 
+/// When all CPUs meet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Meet {
+    /// Not before the last AP is up.
+    AtTheEnd,
+    /// For the sync of each AP, as the published early kernel does it. With [`Resync::Deferred`].
+    ForEachAp,
+}
+
 /// One resume to simulate.
 #[derive(Clone, Copy, Debug)]
 pub struct Model {
@@ -52,12 +63,15 @@ pub struct Model {
     pub mode: Resync,
     pub work: Work,
     pub idle: Idle,
+    pub meet: Meet,
 }
 
 /// What came out, in milliseconds: from start to up, from up to the next start, for each AP.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Resumed {
     pub rows: Vec<(f64, f64)>,
+    /// Summed over the APs: how long they stood still for others, held or in a meeting.
+    pub still: f64,
 }
 
 impl Resumed {
@@ -75,6 +89,11 @@ struct Kernel {
     /// Counts calls, and answers to them.
     call: [Word; CPUS],
     answer: [Word; CPUS],
+    /// An AP reached its sync; it may go on.
+    arrived: [Word; CPUS],
+    go: [Word; CPUS],
+    /// Picoseconds APs stood still; no part of the simulation.
+    still: AtomicU64,
     model: Model,
 }
 
@@ -104,7 +123,8 @@ impl Model {
             |cpu| kernel.interrupt(cpu),
         );
         machine.check().expect("the rules are kept");
-        Resumed { rows }
+        let still = kernel.still.load(Relaxed) as f64 / MS;
+        Resumed { rows, still }
     }
 
     /// The boot CPU's own part of bringing up one AP, always cached. Given by the AP with APIC id
@@ -135,6 +155,9 @@ impl Kernel {
             awake,
             call: words(),
             answer: words(),
+            arrived: words(),
+            go: words(),
+            still: AtomicU64::new(0),
             model,
         }
     }
@@ -171,10 +194,12 @@ impl Kernel {
         let apic = Place::Apic(ap as u32);
         self.sync.starting(boot, ap, apic).expect("not running yet");
         boot.send_init_sipi(ap);
-        while self.up[ap].load(Ordering::Acquire) == 0 {
-            self.sync.hold_point(boot, 0).expect("a number in range");
-            boot.pause_while(&self.up[ap], 0, u64::MAX);
+        if self.model.meet == Meet::ForEachAp {
+            self.wait(boot, &self.arrived[ap]);
+            self.meet(boot);
+            self.go[ap].store(1, Ordering::Release);
         }
+        self.wait(boot, &self.up[ap]);
         self.wake_siblings(boot, ap, &order[..place], 0);
         let up = now(boot);
         if place + 1 < order.len() {
@@ -184,12 +209,24 @@ impl Kernel {
                 self.call(boot, online);
             }
         } else {
-            let ipis = boot.ipis();
-            let met = self.sync.resync(boot, 0, |n| ipis.send(n));
-            assert_eq!(met.map(|summary| summary.out_of_sync), Ok(0));
+            self.meet(boot);
             boot.work(self.model.boot_side());
         }
         (up - start, now(boot) - up)
+    }
+
+    /// Waits on the boot CPU for a word to become 1, as every wait loop must.
+    fn wait(&self, boot: &mut SimCpu<'_>, word: &Word) {
+        while word.load(Ordering::Acquire) == 0 {
+            self.sync.hold_point(boot, 0).expect("a number in range");
+            boot.pause_while(word, 0, u64::MAX);
+        }
+    }
+
+    fn meet(&self, boot: &mut SimCpu<'_>) {
+        let ipis = boot.ipis();
+        let met = self.sync.resync(boot, 0, |n| ipis.send(n));
+        assert_eq!(met.map(|summary| summary.out_of_sync), Ok(0));
     }
 
     /// The threads of an AP's core that are online stay awake while it comes up.
@@ -223,6 +260,14 @@ impl Kernel {
         ap.work(before * (place as u64 + 2));
         let outcome = self.sync.ap_online(ap, me, |n| ipis.send(n));
         assert!(outcome.is_ok_and(|outcome| outcome.error.is_none()));
+        if self.model.meet == Meet::ForEachAp {
+            self.arrived[me].store(1, Ordering::Release);
+            ap.sti();
+            while self.go[me].load(Ordering::Acquire) == 0 {
+                ap.pause_while(&self.go[me], 0, u64::MAX);
+            }
+            ap.cli();
+        }
         ap.work(after);
         self.up[me].store(1, Ordering::Release);
         ap.sti();
@@ -238,8 +283,13 @@ impl Kernel {
 
     fn interrupt(&self, cpu: &mut SimCpu<'_>) {
         let me = cpu.number();
+        let before = cpu.machine().time(me);
         self.sync.hold_point(cpu, me).expect("no stuck sibling");
         self.sync.attend(cpu, me).expect("it is online");
+        if me != 0 {
+            let still = cpu.machine().time(me) - before;
+            self.still.fetch_add(still, Relaxed);
+        }
         let call = self.call[me].load(Ordering::Acquire);
         if call != self.answer[me].load(Ordering::Relaxed) {
             cpu.work(self.model.work.called);

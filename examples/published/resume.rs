@@ -5,7 +5,7 @@ use mtrr_pat::sim::MtrrScope;
 
 use crate::figures::{Computer, DEFERRED_OVER_EARLY, Figure, MACBOOK_2012, MACBOOK_2015};
 use crate::fit::{self, FITTED, MODES, error, search, search_traced, traced};
-use crate::model::{Idle, Model, Resumed, Work};
+use crate::model::{Idle, Meet, Model, Resumed, Work};
 use crate::progress::Progress;
 
 pub const SCOPES: [MtrrScope; 2] = [MtrrScope::Core, MtrrScope::Thread];
@@ -72,6 +72,7 @@ pub fn compare(computer: Computer, works: [Work; 2], idle: Idle) -> Comparison {
             mode,
             work: works[scope],
             idle,
+            meet: Meet::AtTheEnd,
         };
         model.run()
     };
@@ -261,6 +262,7 @@ pub fn picture() -> Result<String, Box<dyn std::error::Error>> {
                 mode,
                 work: fit::FOUND,
                 idle: Idle::Sleep,
+                meet: Meet::AtTheEnd,
             };
             let machine = model.machine();
             model.run_on(&machine);

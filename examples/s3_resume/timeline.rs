@@ -17,21 +17,21 @@ const FONT: &str = "sans-serif";
 type Area<'a> = DrawingArea<SVGBackend<'a>, Shift>;
 type Drawn = Result<(), Box<dyn std::error::Error>>;
 
-/// What is drawn, the rarest last: it goes over the others. Fills differ in lightness too.
+/// What is drawn, the rarest last: it goes over the others. Fills differ in lightness, for grey.
 const KINDS: [(Activity, &str, RGBColor); 6] = [
     (Activity::Halted, "asleep", RGBColor(244, 244, 244)),
-    (Activity::Waiting, "waiting", RGBColor(214, 214, 214)),
-    (Activity::Cached, "cached", RGBColor(130, 190, 235)),
-    (Activity::Uncached, "uncached", RGBColor(196, 60, 40)),
+    (Activity::Waiting, "waiting", RGBColor(218, 218, 218)),
+    (Activity::Cached, "cached", RGBColor(140, 190, 235)),
+    (Activity::Uncached, "uncached", RGBColor(170, 40, 30)),
     (
         Activity::Held,
         "held (at least 2 px)",
-        RGBColor(240, 170, 30),
+        RGBColor(205, 110, 0),
     ),
     (
         Activity::Window,
         "in window (at least 2 px)",
-        RGBColor(15, 15, 60),
+        RGBColor(10, 10, 50),
     ),
 ];
 

@@ -8,7 +8,8 @@ use crate::delta::Changes;
 use crate::error::Error;
 use crate::program::Plan;
 use crate::regs::MsrAddr;
-use crate::rendezvous::{Attended, CpuState, NoMeeting, Stuck};
+use crate::rendezvous::slot::Slot;
+use crate::rendezvous::{Attended, NoMeeting, Stuck};
 use crate::report::{Outcome, Path};
 use crate::snapshot::Snapshot;
 
@@ -175,7 +176,11 @@ impl<const CPUS: usize> CacheSync<CPUS> {
             return;
         };
         let pending = slot.record.pending.load(Ordering::Relaxed) != 0;
-        match Work::from_word(self.gate.work.load(Ordering::Acquire)) {
+        let work = Work::from_word(self.gate.work.load(Ordering::Acquire));
+        if work != Work::Resync || pending {
+            slot.record.acted.store(slot.summoned(), Ordering::Relaxed);
+        }
+        match work {
             Work::Resync if !pending => {}
             Work::Resync | Work::Change => {
                 self.bring_in_line::<fn(usize)>(decided, cpu, number, &mut Consent::Meeting);
@@ -239,6 +244,9 @@ impl<const CPUS: usize> CacheSync<CPUS> {
             },
             |cpu| self.step(decided, cpu, me),
         );
+        if stuck.is_ok() {
+            self.target.recount(self.counted());
+        }
         match stuck {
             Ok(Stuck { count: 0, .. }) => {}
             Ok(Stuck { count, first }) => return Err(Error::Stuck { count, first }),
@@ -249,7 +257,7 @@ impl<const CPUS: usize> CacheSync<CPUS> {
             Err(NoMeeting::Abandoned) => return Err(Error::BootCpuSilent),
         }
         self.flush_after_meeting(cpu, me);
-        let summary = self.summary();
+        let summary = self.summary(me);
         if summary.out_of_sync == 0 {
             log::debug!("{}", self.report());
         } else {
@@ -258,12 +266,20 @@ impl<const CPUS: usize> CacheSync<CPUS> {
         Ok(summary)
     }
 
+    /// CPUs that are in line by their own account: all that may run were in the meeting.
+    fn counted(&self) -> u32 {
+        let counted = |slot: &&Slot| slot.record.counted.load(Ordering::Relaxed) != 0;
+        self.slots.iter().filter(counted).count() as u32
+    }
+
     fn flush_after_meeting(&self, cpu: &mut impl CpuOps, number: usize) {
         let mut path = Path::InSync;
         self.flush_after_siblings(cpu, number, &mut path);
     }
 
-    fn summary(&self) -> Summary {
+    /// What came of the meeting `me` just led.
+    fn summary(&self, me: usize) -> Summary {
+        let number = self.slot(me).map_or(0, Slot::summoned);
         let mut summary = Summary {
             epoch: self.target.online().epoch(),
             cpus: 0,
@@ -271,12 +287,16 @@ impl<const CPUS: usize> CacheSync<CPUS> {
             out_of_sync: 0,
         };
         for line in self.report().cpus() {
-            if line.state != CpuState::Running {
+            let Ok(slot) = self.slot(line.cpu) else {
+                continue;
+            };
+            if slot.summoned() != number {
                 continue;
             }
-            summary.cpus += 1;
+            let acted = slot.record.acted.load(Ordering::Relaxed) == number;
             let differed = line.outcome.is_some_and(|o| !o.changes.is_empty());
-            summary.differed += u32::from(differed);
+            summary.cpus += 1;
+            summary.differed += u32::from(acted && differed);
             summary.out_of_sync += u32::from(!line.in_sync());
         }
         summary

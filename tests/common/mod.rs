@@ -1,7 +1,9 @@
 //! A kernel for the simulated machine, written against the public API as a kernel author would.
 #![allow(dead_code)] // each test file uses its part
 
+pub mod matrix;
 pub mod one_cpu;
+pub mod timeline;
 
 use mtrr_pat::atomic::{Ordering, Word};
 use mtrr_pat::cpu::CpuOps;
@@ -22,6 +24,8 @@ pub struct Kernel {
     up: [Word; CPUS],
     /// Instructions an AP executes before and after its `ap_online`.
     pub work: (u64, u64),
+    /// Ticks the boot CPU waits for an AP.
+    pub patience: u64,
 }
 
 /// Bounds that let a test with a missing CPU end soon in virtual time (ticks are nanoseconds).
@@ -59,6 +63,7 @@ impl Kernel {
             sync: CacheSync::new(),
             up: [const { Word::new(0) }; CPUS],
             work: (1000, 1000),
+            patience: 100_000_000,
         }
     }
 
@@ -78,15 +83,29 @@ impl Kernel {
     /// Declares and starts one AP.
     pub fn start(&self, boot: &mut SimCpu<'_>, ap: usize) -> Result<(), Error> {
         let apic = boot.machine().config().apic_id(ap);
+        self.start_at(boot, ap, Place::Apic(apic))
+    }
+
+    /// The same with the kernel's word about its place.
+    pub fn start_at(&self, boot: &mut SimCpu<'_>, ap: usize, place: Place) -> Result<(), Error> {
         self.up[ap].store(0, Ordering::Release);
-        self.sync.starting(boot, ap, Place::Apic(apic))?;
-        boot.send_init_sipi(ap);
-        Ok(())
+        // Between its declaration and its SIPI a CPU answers nobody: who starts it must not be
+        // made to wait for it by an interrupt.
+        let enabled = boot.interrupts_enabled();
+        boot.cli();
+        let declared = self.sync.starting(boot, ap, place);
+        if declared.is_ok() {
+            boot.send_init_sipi(ap);
+        }
+        if enabled {
+            boot.sti();
+        }
+        declared
     }
 
     /// Waits until an AP is up, as every wait loop of the boot CPU must.
     pub fn wait_for(&self, boot: &mut SimCpu<'_>, ap: usize) -> bool {
-        let deadline = boot.rdtsc() + 100_000_000;
+        let deadline = boot.rdtsc() + self.patience;
         while self.up[ap].load(Ordering::Acquire) == 0 {
             let _ = self.sync.hold_point(boot, 0);
             let now = boot.rdtsc();

@@ -407,6 +407,84 @@ proptest! {
     }
 }
 
+/// A range above 4 GiB is redundant when TOP_MEM2 makes all of it WB, not when it ends below.
+#[test]
+fn top_mem2_within_a_range() {
+    let mut cpu = Snapshot::empty(PhysBits::new(40).unwrap());
+    cpu.cap = Some(MtrrCap::from_raw(3));
+    cpu.def_type = MtrrDefType::from_raw(MtrrDefType::E);
+    cpu.syscfg = Some(SysCfg::from_raw(0x60_0000));
+    cpu.pat = Some(Pat::LINUX);
+    let block = |base, size| {
+        VariableMtrr::from_block(base, size, MemType::WriteBack, cpu.phys_bits).unwrap()
+    };
+    cpu.variable[0] = block(4 << 30, 4 << 30);
+    // The whole space: what lies below 4 GiB and above TOP_MEM2 needs it.
+    cpu.variable[1] = block(0, 1 << 40);
+    for top in [5 << 30, 6 << 30, 8 << 30] {
+        cpu.top_mem2 = top;
+        let mut one = cpu;
+        one.variable[1].mask = 0;
+        let found = findings(&[one], &Context::bare_metal());
+        let (pair, removal) = (0, Removal::Together);
+        let redundant = found
+            .iter()
+            .any(|one| one.kind == Kind::Redundant { pair, removal });
+        assert_eq!(redundant, top == 8 << 30, "{top:#x}");
+        one.variable[0] = cpu.variable[1];
+        let found = findings(&[one], &Context::bare_metal());
+        assert_eq!(found, [], "{top:#x}");
+    }
+}
+
+/// A range over the whole space has no width to tell; the masks of the others do.
+#[test]
+fn mask_zero_beside_masks_for_another_width() {
+    let mut cpu = Snapshot::empty(PhysBits::new(40).unwrap());
+    cpu.cap = Some(MtrrCap::from_raw(3));
+    cpu.def_type = MtrrDefType::from_raw(MtrrDefType::E);
+    cpu.variable[0].mask = VariableMtrr::V;
+    cpu.variable[1] = VariableMtrr {
+        base: 6,
+        mask: 0xf_8000_0800,
+    };
+    let found = findings(&[cpu], &Context::bare_metal());
+    let (pair, mask_bits, width, all) = (1, 36, cpu.phys_bits, true);
+    said(
+        &found,
+        Kind::MaskWidth {
+            pair,
+            mask_bits,
+            width,
+            all,
+        },
+    );
+}
+
+/// Neighbours are told apart by what they hold, and put together when that is the same.
+#[test]
+fn reserved_types_side_by_side() {
+    let mut cpu = Snapshot::empty(PhysBits::MIN);
+    cpu.cap = Some(MtrrCap::from_raw(0x101));
+    cpu.def_type = MtrrDefType::from_raw(MtrrDefType::E | MtrrDefType::FE | 6);
+    cpu.fixed[0] = 0x0303_0203_0000_0000;
+    let found: Vec<_> = findings(&[cpu], &Context::bare_metal())
+        .into_iter()
+        .filter_map(|one| match one.kind {
+            Kind::ReservedType { found, .. } => Some((found.0, one.extent?.start, one.bytes())),
+            _ => None,
+        })
+        .collect();
+    assert_eq!(
+        found,
+        [
+            (3, 0x4_0000, 0x1_0000),
+            (2, 0x5_0000, 0x1_0000),
+            (3, 0x6_0000, 0x2_0000)
+        ]
+    );
+}
+
 #[test]
 fn pat_layouts() {
     let kinds = |raw: u64| {

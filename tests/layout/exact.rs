@@ -58,15 +58,15 @@ fn every_default_at_once() {
     }
 }
 
-/// The nodes of the trie at which the wanted map is not uniform.
-fn splits(problem: &Problem, cuts: &[u64], start: u64, order: u8) -> usize {
+/// How many nodes of the trie have one of these cuts strictly inside.
+fn splits(cuts: &[u64], start: u64, order: u8) -> usize {
     let end = start + (1 << order);
     let next = cuts.partition_point(|cut| *cut <= start);
     if cuts.get(next).is_none_or(|cut| *cut >= end) {
         return 0;
     }
     let half = start + (1 << (order - 1));
-    1 + splits(problem, cuts, start, order - 1) + splits(problem, cuts, half, order - 1)
+    1 + splits(cuts, start, order - 1) + splits(cuts, half, order - 1)
 }
 
 /// More splits than are remembered: what was forgotten is worked out again.
@@ -92,7 +92,7 @@ fn maps_past_the_remembered_choices() {
             start += (2 + rng.below(60)) * PAGE;
         }
         // One cut per region: equal neighbours do not touch.
-        assert!(splits(&problem, &problem.cuts(), 0, problem.bits.get()) > 2048);
+        assert!(splits(&problem.cuts(), 0, problem.bits.get()) > 2048);
         for default in [MemType::Uncachable, MemType::WriteBack] {
             agrees(&problem, default);
         }

@@ -6,7 +6,7 @@ use std::path::Path;
 use mtrr_pat::layout::{FixedRanges, Region, Unlisted};
 use mtrr_pat::memtype::MemType;
 
-use crate::naive::Problem;
+use super::naive::Problem;
 
 /// Every map with its name, in the order of names.
 pub fn all() -> Vec<(String, Problem)> {

@@ -46,16 +46,13 @@ impl Problem {
         }
     }
 
-    /// What is wanted at an address, found by looking at every region.
+    /// What is wanted at an address.
     pub fn at(&self, addr: u64) -> Option<(MemType, Kind, Priority)> {
         if self.fixed == FixedRanges::On && addr < 0x10_0000 {
             return None;
         }
-        match self
-            .regions
-            .iter()
-            .find(|r| (r.start..r.end).contains(&addr))
-        {
+        let first = self.regions.partition_point(|r| r.end <= addr);
+        match self.regions.get(first).filter(|r| r.start <= addr) {
             None if self.unlisted == Unlisted::DontCare => None,
             None => Some((MemType::Uncachable, Kind::Mmio, Priority::Normal)),
             Some(region) => match region.want {

@@ -5,12 +5,12 @@
 use std::env;
 use std::fmt;
 use std::fs;
-use std::io::{BufRead, BufReader, ErrorKind, Write};
+use std::io::{self, BufRead, BufReader, ErrorKind, Write};
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
-use std::sync::{Condvar, Mutex, OnceLock};
+use std::sync::{Condvar, Mutex, Once, OnceLock};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -172,7 +172,13 @@ const MISSING: &str = "Run ./tests/run.sh, which installs what is missing and ru
 /// A machine without QEMU that did not ask fails: a test that quietly does not run is worse than none.
 pub fn wanted() -> bool {
     if env::var("MTRR_PAT_QEMU").is_ok_and(|value| value == "skip") {
-        eprintln!("SKIPPED: no virtual machine is started, because MTRR_PAT_QEMU=skip");
+        // Straight to the error stream: the test runner swallows what the print macros say.
+        static SAID: Once = Once::new();
+        SAID.call_once(|| {
+            let _ = io::stderr().write_all(
+                b"SKIPPED: the tests that run the kernel in virtual machines, because MTRR_PAT_QEMU=skip\n",
+            );
+        });
         return false;
     }
     let found = Command::new(QEMU)

@@ -169,7 +169,7 @@ fn print_line(round: u32, n: usize, boot: &BootCpu, before: &RegFile, after: &Re
         before.diff(caching::wanted())
     );
     let line = caching::report_of(n);
-    // The rendezvous looks at the boot CPU again and finds it in line; what was done to it comes from before that.
+    // A rendezvous may have looked at the boot CPU again since, and found it in line.
     let outcome = if n == BOOT {
         boot.outcome
     } else {
