@@ -237,8 +237,6 @@ pub(crate) fn enter(
                 // Partners: `withdraw` of a sibling that grew tired, `starting` of one that was absent.
                 full_fence();
                 if still_missing(core, cpu, wanted).is_none() {
-                    let windows = me.windows.load(Ordering::Relaxed);
-                    publish(cpu, &me.windows, windows.wrapping_add(1));
                     return Ok(());
                 }
                 publish(cpu, &me.request, requested);

@@ -8,9 +8,9 @@ use crate::atomic::Ordering;
 use crate::cpu::CpuOps;
 use crate::delta::Changes;
 use crate::error::{Error, Left};
-use crate::program::{Need, Plan, flush_tlb};
+use crate::program::{Need, Plan, flush_tlb, turn_caching_on};
 use crate::rendezvous::hold::{Core, Refused, enter, hold_point, leave};
-use crate::rendezvous::slot::{Deadline, Slot, publish};
+use crate::rendezvous::slot::{Deadline, publish};
 use crate::report::{Outcome, Path};
 use crate::snapshot::Snapshot;
 
@@ -123,22 +123,31 @@ impl<const CPUS: usize> CacheSync<CPUS> {
         loop {
             // A sibling that came first may be waiting for this CPU.
             hold_point(core, cpu, &policy.bounds, usize::MAX);
-            let plan = Plan::examine(cpu, want, platform, policy, arrival(slot))?;
+            let seen = core.sibling_windows();
+            let plan = Plan::examine(cpu, want, platform, policy, arrival(slot));
+            let mut plan = plan.inspect_err(|_| turn_caching_on(cpu))?;
             outcome.changes |= plan.changes();
             if plan.need() == Need::Nothing && plan.mtrr_error().is_none() {
                 return Ok(());
             }
-            outcome.path = dearer(outcome.path, path_of(plan.need()));
-            let result = if plan.need() == Need::Window {
-                self.ask(decided, cpu, core, slot, consent)?;
-                let result = plan.apply(cpu, want, platform, policy);
-                if let Consent::Ask(_) = consent {
-                    leave(core, cpu);
+            let asked = plan.need() == Need::Window;
+            if asked {
+                self.ask(decided, cpu, core, consent)?;
+                if core.sibling_windows() != seen {
+                    // A sibling that went first may have written a set this CPU shares: what was
+                    // found is not what would have to be put back.
+                    plan.renew(cpu, want, platform, policy);
                 }
-                result
-            } else {
-                plan.apply(cpu, want, platform, policy)
-            };
+            }
+            outcome.path = dearer(outcome.path, path_of(plan.need()));
+            if plan.need() == Need::Window {
+                let windows = slot.handshake.windows.load(Ordering::Relaxed);
+                publish(cpu, &slot.handshake.windows, windows.wrapping_add(1));
+            }
+            let result = plan.apply(cpu, want, platform, policy);
+            if asked && matches!(consent, Consent::Ask(_)) {
+                leave(core, cpu);
+            }
             let Err(Error::WriteIgnored { left, .. }) = result else {
                 return result.map_err(|error| still_torn(error, torn));
             };
@@ -157,12 +166,9 @@ impl<const CPUS: usize> CacheSync<CPUS> {
         decided: &Decided,
         cpu: &mut impl CpuOps,
         core: Core<'_>,
-        slot: &Slot,
         consent: &mut Consent<K>,
     ) -> Result<(), Error> {
         let Consent::Ask(kick) = consent else {
-            let windows = slot.handshake.windows.load(Ordering::Relaxed);
-            publish(cpu, &slot.handshake.windows, windows.wrapping_add(1));
             return Ok(());
         };
         if self.unplaced() != 0 {

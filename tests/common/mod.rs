@@ -1,6 +1,7 @@
 //! A kernel for the simulated machine, written against the public API as a kernel author would.
 #![allow(dead_code)] // each test file uses its part
 
+pub mod matrix;
 pub mod one_cpu;
 pub mod timeline;
 
@@ -23,6 +24,8 @@ pub struct Kernel {
     up: [Word; CPUS],
     /// Instructions an AP executes before and after its `ap_online`.
     pub work: (u64, u64),
+    /// Ticks the boot CPU waits for an AP.
+    pub patience: u64,
 }
 
 /// Bounds that let a test with a missing CPU end soon in virtual time (ticks are nanoseconds).
@@ -60,6 +63,7 @@ impl Kernel {
             sync: CacheSync::new(),
             up: [const { Word::new(0) }; CPUS],
             work: (1000, 1000),
+            patience: 100_000_000,
         }
     }
 
@@ -101,7 +105,7 @@ impl Kernel {
 
     /// Waits until an AP is up, as every wait loop of the boot CPU must.
     pub fn wait_for(&self, boot: &mut SimCpu<'_>, ap: usize) -> bool {
-        let deadline = boot.rdtsc() + 100_000_000;
+        let deadline = boot.rdtsc() + self.patience;
         while self.up[ap].load(Ordering::Acquire) == 0 {
             let _ = self.sync.hold_point(boot, 0);
             let now = boot.rdtsc();

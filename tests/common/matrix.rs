@@ -1,0 +1,480 @@
+//! One life of a machine in which one thing goes wrong, and what must hold whatever it was.
+
+use std::sync::Mutex;
+
+use mtrr_pat::atomic::{Ordering, Word};
+use mtrr_pat::cpu::{CR0_CD, CR0_NW, CpuOps};
+use mtrr_pat::error::Error;
+use mtrr_pat::policy::{Bounds, Resync};
+use mtrr_pat::report::{CpuReport, Path};
+use mtrr_pat::sim::{
+    At, Config, Fault, Machine, MtrrScope, Rule, S3, Schedule, Scribble, SimCpu, What, firmware_map,
+};
+use mtrr_pat::snapshot::Snapshot;
+
+use super::one_cpu::another_map;
+use super::{CPUS, Kernel, aps, assert_cpu, policy};
+
+/// What goes wrong.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Wrong {
+    Nothing,
+    NeverArrives,
+    ArrivesLate,
+    ArrivesTwice,
+    WrongNumber,
+    /// #GP on its k-th WRMSR.
+    Gp(u64),
+    /// Its k-th WRMSR is ignored.
+    Ignored(u64),
+    VcntDiffers,
+    /// SMM rewrites the MTRRs between the comparison and the first write.
+    Smm,
+    StuckBeforeWindow,
+    StuckInWindow,
+    StuckAfterWindow,
+    /// Interrupts arrive at many points, also while it is held.
+    Interrupts,
+    /// The machine sleeps again when only some CPUs are back.
+    S3Again,
+}
+
+/// When the target is given to the CPUs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum When {
+    Early,
+    Deferred,
+    RunTime,
+}
+
+pub const WHEN: [When; 3] = [When::Early, When::Deferred, When::RunTime];
+
+impl Wrong {
+    fn stuck(self) -> bool {
+        matches!(
+            self,
+            Self::StuckBeforeWindow | Self::StuckInWindow | Self::StuckAfterWindow
+        )
+    }
+
+    /// The faults of CPU `cpu` in the life after the first sleep.
+    fn faults(self, cpu: usize, seed: u64) -> Vec<Fault> {
+        let smm = Scribble::custom(|_, registers| *registers = smm_map());
+        let one = |at, what| vec![Fault::new(cpu, at, what).in_round(1)];
+        match self {
+            Self::Gp(k) => one(At::Wrmsr(k), What::Gp),
+            Self::Ignored(k) => one(At::Wrmsr(k), What::Ignored),
+            Self::Smm => one(At::WindowEntry(1), What::Smm(smm)),
+            Self::StuckBeforeWindow => one(At::WindowEntry(1), What::Stuck),
+            Self::StuckInWindow => one(At::InWindow(1 + seed % 60), What::Stuck),
+            Self::StuckAfterWindow => one(At::WindowExit(1), What::Stuck),
+            Self::Interrupts => (1..=30)
+                .map(|n| At::Op(13 * n + seed % 13))
+                .map(|at| Fault::new(cpu, at, What::Interrupt).in_round(1))
+                .collect(),
+            _ => Vec::new(),
+        }
+    }
+}
+
+/// What SMM writes: a whole map, nobody's target.
+pub fn smm_map() -> Snapshot {
+    let mut map = firmware_map();
+    map.fixed[9] = 0x0505_0505_0505_0505;
+    map.variable[2] = Default::default();
+    map
+}
+
+/// One cell of the matrix.
+#[derive(Clone, Copy, Debug)]
+pub struct Life {
+    pub wrong: Wrong,
+    pub when: When,
+    pub scope: MtrrScope,
+    /// The CPU it happens to.
+    pub cpu: usize,
+    pub seed: u64,
+    /// Threads that run as they like, not in turn.
+    pub free: bool,
+}
+
+const CORES: usize = 3;
+const THREADS: usize = 2;
+
+impl Life {
+    fn config(&self) -> Config {
+        let mut config = Config::new(CORES, THREADS);
+        config.scope = self.scope;
+        config.log = false;
+        config.schedule = if self.free {
+            Schedule::Free { seed: self.seed }
+        } else {
+            Schedule::Baton { seed: self.seed }
+        };
+        config.faults = self.wrong.faults(self.cpu, self.seed);
+        let start = match (self.wrong, self.when) {
+            // At run time all are up already: the AP's own code is deaf then.
+            (_, When::RunTime) => None,
+            (Wrong::NeverArrives, _) => Some(What::Stuck),
+            (Wrong::ArrivesLate, _) => Some(What::Delay(3_000_000_000)),
+            _ => None,
+        };
+        let start = start.map(|what| Fault::new(self.cpu, At::Start, what).in_round(1));
+        config.faults.extend(start);
+        if self.wrong == Wrong::VcntDiffers {
+            config.vcnt = vec![(self.cpu, 8)];
+        }
+        config
+    }
+
+    fn policy(&self) -> mtrr_pat::policy::Policy {
+        let mut policy = policy(match self.when {
+            When::Deferred => Resync::Deferred,
+            When::Early | When::RunTime => Resync::Early,
+        });
+        if self.free {
+            // Wall-clock nanoseconds: never reached by a CPU that is alive.
+            policy.bounds = Bounds {
+                gather: 30_000_000_000,
+                hold: 30_000_000_000,
+                finish: 30_000_000_000,
+            };
+        }
+        policy
+    }
+
+    /// The map the APs wake with.
+    fn old(&self) -> Snapshot {
+        match self.when {
+            When::Early | When::Deferred => another_map(),
+            When::RunTime => firmware_map(),
+        }
+    }
+
+    fn new(&self) -> Snapshot {
+        match self.when {
+            When::Early | When::Deferred => firmware_map(),
+            When::RunTime => another_map(),
+        }
+    }
+
+    fn sleep(&self) -> S3 {
+        match self.when {
+            // Reset left CD and NW set.
+            When::Early | When::Deferred => S3::all(Scribble::custom(|cpu, registers| {
+                *registers = Snapshot {
+                    cap: registers.cap,
+                    ..another_map()
+                };
+                // The boot CPU finds its MTRRs off as well.
+                if cpu == 0 {
+                    registers.def_type = registers.def_type.disabled();
+                }
+            })),
+            When::RunTime => S3::all(Scribble::LikeBoot),
+        }
+    }
+
+    pub fn sibling(&self) -> usize {
+        self.cpu ^ 1
+    }
+
+    /// Lives it, and judges.
+    pub fn live(self) {
+        let machine = Machine::new(self.config());
+        let mut kernel = Kernel::new();
+        if self.free {
+            kernel.patience = 30_000_000_000;
+        }
+        let lived = Lived {
+            life: self,
+            machine: &machine,
+            kernel: &kernel,
+            round: Word::new(0),
+            lost: Mutex::new(Vec::new()),
+        };
+        machine.run(
+            |boot| lived.boot(boot),
+            |ap| lived.ap(ap),
+            |cpu| lived.interrupt(cpu),
+        );
+        lived.judge_rules();
+    }
+}
+
+/// A life while it is lived.
+struct Lived<'a> {
+    life: Life,
+    machine: &'a Machine,
+    kernel: &'a Kernel,
+    /// Sleeps so far.
+    round: Word,
+    /// CPUs that did not come, or were not started because of a stuck sibling.
+    lost: Mutex<Vec<usize>>,
+}
+
+impl Lived<'_> {
+    fn boot(&self, boot: &mut SimCpu<'_>) {
+        let Life { wrong, when, .. } = self.life;
+        let (kernel, all) = (self.kernel, aps(self.machine));
+        kernel.sync.boot_init(boot, 0, self.life.policy()).unwrap();
+        assert!(kernel.bring_up(boot, &all).is_empty(), "{:?}", self.life);
+        kernel.resync(boot).unwrap();
+        self.sleep(boot);
+        if wrong == Wrong::S3Again {
+            self.bring_up(boot, &all[..3]);
+            if when == When::RunTime {
+                self.change(boot).unwrap();
+            }
+            self.sleep(boot);
+        }
+        self.bring_up(boot, &all);
+        match when {
+            When::Early => self.judge("early"),
+            When::Deferred => self.judge_meeting(boot, Self::resync),
+            When::RunTime => self.judge_meeting(boot, Self::change),
+        }
+        if !wrong.stuck() {
+            kernel.resync(boot).unwrap();
+            kernel.resync(boot).unwrap();
+            self.judge("in the end");
+            self.judge_end();
+        }
+    }
+
+    fn sleep(&self, boot: &mut SimCpu<'_>) {
+        self.kernel.sleep(boot, &self.life.sleep());
+        self.round
+            .store(self.round.load(Ordering::Acquire) + 1, Ordering::Release);
+    }
+
+    /// Starts APs one by one, or (odd seeds) all at once. Who does not come is declared gone,
+    /// unless it may be stuck with caches off: of that nobody can say that it does nothing.
+    fn bring_up(&self, boot: &mut SimCpu<'_>, order: &[usize]) {
+        let together = self.life.seed % 2 == 1 && !self.life.wrong.stuck();
+        let mut started = Vec::new();
+        for &ap in order {
+            match self.kernel.start(boot, ap) {
+                Ok(()) if together => started.push(ap),
+                Ok(()) => self.await_one(boot, ap),
+                Err(Error::SiblingStuck { cpu }) => {
+                    assert_eq!((cpu, ap), (self.life.cpu, self.life.sibling()));
+                    self.lost.lock().unwrap().push(ap);
+                }
+                Err(error) => panic!("{:?}: CPU {ap}: {error}", self.life),
+            }
+        }
+        for ap in started {
+            self.await_one(boot, ap);
+        }
+    }
+
+    fn await_one(&self, boot: &mut SimCpu<'_>, ap: usize) {
+        let struck = ap == self.life.cpu && self.round.load(Ordering::Acquire) == 1;
+        let never = struck && self.life.wrong == Wrong::NeverArrives;
+        let never = never && self.life.when != When::RunTime;
+        if self.life.free && never {
+            self.lose(boot, ap);
+        } else if !self.kernel.wait_for(boot, ap) {
+            assert!(
+                struck && (never || self.life.wrong.stuck()),
+                "{:?}: CPU {ap}",
+                self.life
+            );
+            self.lose(boot, ap);
+        }
+    }
+
+    fn lose(&self, boot: &mut SimCpu<'_>, ap: usize) {
+        self.lost.lock().unwrap().push(ap);
+        if !self.life.wrong.stuck() {
+            self.kernel.sync.offline(boot, ap).unwrap();
+        }
+    }
+
+    fn ap(&self, cpu: &mut SimCpu<'_>) {
+        let me = cpu.number();
+        let struck = me == self.life.cpu && self.round.load(Ordering::Acquire) == 1;
+        let wrong = if struck {
+            self.life.wrong
+        } else {
+            Wrong::Nothing
+        };
+        let sync = &self.kernel.sync;
+        let ipis = cpu.ipis();
+        cpu.work(1000);
+        if wrong == Wrong::WrongNumber {
+            let out = sync.ap_online(cpu, CPUS, |_| {});
+            assert!(matches!(out, Err(Error::CpuOutOfRange { .. })), "{out:?}");
+            let undeclared = sync.ap_online(cpu, CPUS - 1, |_| {});
+            assert_eq!(undeclared, Err(Error::NotDeclared { cpu: CPUS - 1 }));
+        }
+        sync.ap_online(cpu, me, |sibling| ipis.send(sibling))
+            .unwrap();
+        if wrong == Wrong::ArrivesTwice {
+            let twice = sync.ap_online(cpu, me, |_| {});
+            assert_eq!(twice, Err(Error::ArrivedTwice { cpu: me }));
+        }
+        cpu.work(1000);
+        self.kernel.signal(me);
+        match (wrong, self.life.when) {
+            (Wrong::NeverArrives, When::RunTime) => {}
+            (Wrong::ArrivesLate, When::RunTime) => {
+                cpu.work(10_000_000);
+                cpu.sti();
+            }
+            _ => cpu.sti(),
+        }
+        while cpu.halt_until_ipi() {}
+    }
+
+    fn interrupt(&self, cpu: &mut SimCpu<'_>) {
+        let me = cpu.number();
+        if me == self.life.cpu && self.life.wrong == Wrong::WrongNumber {
+            let out = self.kernel.sync.attend(cpu, CPUS);
+            assert!(matches!(out, Err(Error::CpuOutOfRange { .. })), "{out:?}");
+        }
+        self.kernel.interrupt(cpu);
+        if me == self.life.cpu && self.life.wrong == Wrong::ArrivesTwice {
+            // Over, or the next one: never twice in one.
+            let again = self.kernel.sync.attend(cpu, me);
+            assert!(again.is_ok(), "{again:?}");
+        }
+    }
+
+    fn resync(&self, boot: &mut SimCpu<'_>) -> Result<(), Error> {
+        self.kernel.resync(boot).map(|_| ())
+    }
+
+    fn change(&self, boot: &mut SimCpu<'_>) -> Result<(), Error> {
+        let ipis = boot.ipis();
+        let to = another_map();
+        let changed = self.kernel.sync.change(boot, 0, &to, |cpu| ipis.send(cpu));
+        changed.map(|_| ())
+    }
+
+    /// A meeting that works, names the stuck one, or names the missing one and changes nothing.
+    fn judge_meeting(
+        &self,
+        boot: &mut SimCpu<'_>,
+        meet: fn(&Self, &mut SimCpu<'_>) -> Result<(), Error>,
+    ) {
+        let life = self.life;
+        let before: Vec<Snapshot> = (0..6).map(|cpu| self.machine.registers(cpu)).collect();
+        match meet(self, boot) {
+            Ok(()) => self.judge("met"),
+            Err(Error::Stuck { count: 1, first }) => {
+                assert!(life.wrong.stuck(), "{life:?}");
+                assert_eq!(first, life.cpu, "{life:?}");
+                self.lost.lock().unwrap().push(first);
+                self.judge("stuck");
+            }
+            Err(Error::Missing { count: 1, first }) => {
+                assert_eq!(
+                    (life.wrong, first),
+                    (Wrong::NeverArrives, life.cpu),
+                    "{life:?}"
+                );
+                for (cpu, before) in before.iter().enumerate() {
+                    assert_eq!(self.machine.registers(cpu), *before, "{life:?}");
+                }
+                self.lose(boot, first);
+                meet(self, boot).unwrap();
+                self.judge("met without it");
+            }
+            Err(error) => panic!("{life:?}: {error}"),
+        }
+    }
+
+    /// What must hold of every CPU at any time when nobody is at work.
+    fn judge(&self, at: &str) {
+        let life = self.life;
+        let lost = self.lost.lock().unwrap().clone();
+        let report: Vec<CpuReport> = self.kernel.sync.report().cpus().collect();
+        let mtrrs = |of: &Snapshot| (of.def_type, of.variable, of.fixed);
+        let whole = [life.old(), life.new(), smm_map(), firmware_map()];
+        for cpu in 0..CORES * THREADS {
+            let why = format!("{life:?} {at}: CPU {cpu}: {}", self.kernel.sync.report());
+            let have = self.machine.registers(cpu);
+            let off = !have.def_type.enabled();
+            let partial = !whole.iter().any(|map| mtrrs(map) == mtrrs(&have));
+            assert!(off || !partial, "{why}: a partial map in force");
+            if lost.contains(&cpu) {
+                continue;
+            }
+            let line = report.iter().find(|line| line.cpu == cpu).unwrap();
+            let outcome = line.outcome.unwrap();
+            assert_eq!(outcome.error.is_some(), !line.in_sync(), "{why}");
+            // One that may not touch its core's caches now is left as it came.
+            let untouched = matches!(outcome.error, Some(Error::SiblingStuck { .. }));
+            if outcome.path != Path::Postponed && !untouched {
+                let (cr0, ..) = self.machine.control_registers(cpu);
+                assert_eq!(cr0 & (CR0_CD | CR0_NW), 0, "{why}: caching is off");
+            }
+            if line.in_sync() {
+                self.judge_in_line(cpu, &why);
+            } else {
+                // The struck CPU may fail; its sibling may be left, if it could not be held or
+                // waited for.
+                let left = matches!(
+                    outcome.error,
+                    Some(Error::SiblingStuck { .. } | Error::SiblingsNotHeld)
+                );
+                let sibling = cpu == life.sibling() && left;
+                let unheld = outcome.path == Path::Postponed;
+                assert!(cpu == life.cpu || sibling || unheld, "{why}");
+            }
+        }
+    }
+
+    fn judge_in_line(&self, cpu: usize, why: &str) {
+        // The set of a core whose other thread is stuck in its window is what that one left.
+        let at_its_mercy = self.life.wrong.stuck()
+            && self.life.scope == MtrrScope::Core
+            && cpu == self.life.sibling();
+        if !at_its_mercy {
+            let (when, early) = (self.life.when, self.life.old());
+            let changed = when != When::RunTime || self.machine.registers(0) == self.life.new();
+            let want = if changed { self.life.new() } else { early };
+            assert_cpu(self.machine, cpu, &want, why);
+        }
+    }
+
+    /// After two more meetings everybody who came is in line.
+    fn judge_end(&self) {
+        let off: Vec<usize> = self
+            .kernel
+            .sync
+            .report()
+            .out_of_sync()
+            .map(|c| c.cpu)
+            .collect();
+        if self.life.wrong == Wrong::VcntDiffers {
+            assert_eq!(off, [self.life.cpu], "{:?}", self.life);
+        } else {
+            assert_eq!(off, [], "{:?}: {}", self.life, self.kernel.sync.report());
+        }
+        let lost = self.lost.lock().unwrap().len();
+        let online = CORES * THREADS - lost - off.len();
+        assert_eq!(
+            self.kernel.sync.online() as usize,
+            online,
+            "{:?}",
+            self.life
+        );
+    }
+
+    /// No rule is broken, but by a sibling that goes on after its bound while the stuck CPU has
+    /// their core's caches off.
+    fn judge_rules(&self) {
+        for violation in self.machine.violations() {
+            let excused = self.life.wrong.stuck()
+                && violation.cpu == self.life.sibling()
+                && matches!(
+                    violation.rule,
+                    Rule::SiblingRan | Rule::LockedWithMtrrsOff | Rule::StaleTlb
+                );
+            assert!(excused, "{:?}: {violation}", self.life);
+        }
+    }
+}
