@@ -12,6 +12,7 @@
 )]
 
 mod apic;
+mod bench;
 mod bootinfo;
 mod caching;
 mod clock;
@@ -62,6 +63,11 @@ extern "C" fn kernel_main(magic: u32, info: usize) -> ! {
     );
 
     let mut verdict = Verdict::default();
+    if bench::wanted(info.command_line()) {
+        verdict.bring_up(0);
+        bench::run(policy, &mut verdict);
+        finish(verdict);
+    }
     live(
         &mut verdict,
         0,
