@@ -99,8 +99,8 @@ pub fn report() {
     );
     let alone = [LARGE, SMALL].map(|buffer| run(buffer, None).victims);
     for (wanted, command_line) in [
-        (PatType::""),
-        (PatType::"nowc"),
+        (PatType::WriteCombining, ""),
+        (PatType::WriteCombining, "nowc"),
         (PatType::UncachedMinus, ""),
     ] {
         let memtype = granted(wanted, command_line);
