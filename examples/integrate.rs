@@ -10,7 +10,7 @@ fn boot(cpu: &mut impl CpuOps, command_line: &str) -> Result<(), Error> {
     let policy = Policy::DEFAULT.with_command_line(command_line);
     SYNC.boot_init(cpu, 0, policy.unwrap_or_default()).map(drop)
 }
-/// Boot CPU: before the SIPI of CPU `n`. Its wait for `n` calls `SYNC.hold_point(cpu, 0)`.
+/// Boot CPU, interrupts masked until the SIPI is sent. Its wait for `n` calls `SYNC.hold_point(cpu, 0)`.
 fn before_sipi(cpu: &mut impl CpuOps, n: usize, apic_id: u32) -> Result<(), Error> {
     SYNC.starting(cpu, n, Place::Apic(apic_id))
 }

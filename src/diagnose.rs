@@ -31,7 +31,7 @@ use cells::Budget;
 pub enum Machine {
     /// The registers decide.
     BareMetal,
-    /// CPUID.1:ECX[31] is set: the hypervisor decides, and may show MTRRs that do nothing.
+    /// CPUID.1:ECX bit 31 is set: the hypervisor decides, and may show MTRRs that do nothing.
     Hypervisor,
 }
 
@@ -42,7 +42,7 @@ pub struct Context<'a> {
     pub machine: Machine,
     /// How many address bits the MTRRs should decode, as [`crate::platform`] found it.
     pub width: Option<PhysBits>,
-    /// Where RAM is, as the firmware's memory map has it: ranges that do not overlap.
+    /// Where RAM is, as the firmware's memory map has it, in any order.
     pub ram: Option<&'a [Range<u64>]>,
 }
 

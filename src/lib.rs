@@ -14,31 +14,47 @@
     clippy::missing_safety_doc,
     clippy::missing_errors_doc
 )]
+// Under the model checker only the models make these: a loom atomic cannot be in a static.
+#![cfg_attr(all(loom, not(test)), allow(dead_code))]
 #![cfg_attr(not(test), deny(clippy::unwrap_used, clippy::indexing_slicing))]
 
 // The order is the data flow: each module uses only the ones above it (and `error`).
-pub mod atomic;
+pub mod error;
+pub mod memtype;
+
+pub mod regs;
+
+pub mod ranges;
+
+pub mod overlap;
+
 pub mod combine;
-pub mod compare;
+pub mod pat;
+
+pub mod atomic;
 pub mod cpu;
+
+pub mod policy;
+pub mod topology;
+
+pub mod platform;
+pub mod snapshot;
+
+pub mod lookup;
+
+pub mod compare;
+pub mod layout;
+
 pub mod delta;
 pub mod diagnose;
-pub mod error;
-pub mod layout;
-pub mod lookup;
-pub mod memtype;
-pub mod overlap;
-pub mod pat;
-pub mod platform;
-pub mod policy;
+
 pub mod program;
-pub mod ranges;
-pub mod regs;
 pub mod rendezvous;
+
 pub mod report;
+pub mod sync;
+
 pub mod reserve;
+
 #[cfg(feature = "sim")]
 pub mod sim;
-pub mod snapshot;
-pub mod sync;
-pub mod topology;

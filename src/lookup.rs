@@ -3,110 +3,17 @@
 //! Owns the answer to "what type is this memory"; refuses to know page tables (see
 //! [`crate::combine`]) and how the registers came to hold what they hold.
 
-use core::fmt;
-
 use crate::memtype::MemType;
 use crate::overlap::{MtrrType, TypeSet, Undefined};
 use crate::ranges::{FixedSlot, PhysBits};
 use crate::regs::{FIXED_COUNT, MAX_VARIABLE, SysCfg};
 use crate::snapshot::Snapshot;
 
+mod answer;
 mod runs;
 
+pub use answer::{Lookup, PageSize, Source};
 pub use runs::{Run, Runs, Uniformity};
-
-/// What decides about an address.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Source {
-    /// The machine has no MTRRs; the page tables decide alone, as if the type were WB.
-    NoMtrr,
-    /// E is clear: all memory is UC.
-    Disabled,
-    /// A fixed range.
-    Fixed(FixedSlot),
-    /// Variable ranges.
-    Variable {
-        /// Bit n is set when pair n matches.
-        pairs: u64,
-    },
-    /// AMD: the address lies between 4 GiB and TOP_MEM2, and SYSCFG forces WB there.
-    TopMem2,
-    /// The default type.
-    Default,
-    /// The address lies above the physical address space.
-    BeyondWidth,
-}
-
-impl fmt::Display for Source {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::NoMtrr => f.write_str("no MTRRs"),
-            Self::Disabled => f.write_str("MTRRs off (E=0)"),
-            Self::Fixed(_) => f.write_str("fixed range"),
-            Self::Variable { pairs } if pairs.count_ones() == 1 => {
-                write!(f, "variable range {}", pairs.trailing_zeros())
-            }
-            Self::Variable { pairs } => {
-                f.write_str("variable ranges")?;
-                let all = (0..MAX_VARIABLE).filter(|pair| pairs & (1 << pair) != 0);
-                all.enumerate().try_for_each(|(place, pair)| {
-                    write!(f, "{}{pair}", if place == 0 { " " } else { ", " })
-                })
-            }
-            Self::TopMem2 => f.write_str("TOP_MEM2"),
-            Self::Default => f.write_str("default type"),
-            Self::BeyondWidth => f.write_str("beyond the address width"),
-        }
-    }
-}
-
-/// The type of one address, and why.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct Lookup {
-    /// The type.
-    pub memtype: MtrrType,
-    /// What decides.
-    pub source: Source,
-}
-
-impl fmt::Display for Lookup {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} ({})", self.memtype, self.source)
-    }
-}
-
-/// The size of a page, as page tables have them.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum PageSize {
-    /// 4 KiB.
-    Size4K,
-    /// 2 MiB.
-    Size2M,
-    /// 1 GiB.
-    Size1G,
-}
-
-impl PageSize {
-    /// Bytes of the page.
-    #[must_use]
-    pub const fn bytes(self) -> u64 {
-        match self {
-            Self::Size4K => 0x1000,
-            Self::Size2M => 0x20_0000,
-            Self::Size1G => 0x4000_0000,
-        }
-    }
-}
-
-impl fmt::Display for PageSize {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(match self {
-            Self::Size4K => "4 KiB",
-            Self::Size2M => "2 MiB",
-            Self::Size1G => "1 GiB",
-        })
-    }
-}
 
 /// One variable range in use, cut to the address width.
 #[derive(Clone, Copy, Debug)]
@@ -217,10 +124,29 @@ impl MtrrMap {
         Lookup { memtype, source }
     }
 
+    /// The type of one address: what [`MtrrMap::at`] says, without the reason, and faster.
+    #[must_use]
+    #[inline]
+    pub fn memtype_at(&self, addr: u64) -> MtrrType {
+        if addr >= self.end() || self.state != State::Enabled {
+            return self.at(addr).memtype;
+        }
+        if let Some((memtype, _)) = self.fixed_at(addr) {
+            return memtype;
+        }
+        let default = if self.is_forced(addr) {
+            MemType::WriteBack.into()
+        } else {
+            self.default
+        };
+        self.types_at(addr).resolve().unwrap_or(default)
+    }
+
     /// The largest page that contains `addr`, lies inside the physical space and has one type.
     ///
     /// What a builder of page tables or of nested page tables needs: a large page over memory of
-    /// different MTRR types has no defined type. 4 KiB is always of one type.
+    /// different MTRR types has no defined type. 4 KiB is always of one type, and the answer for
+    /// what lies above the physical space.
     ///
     /// Source: AMD APM 2, "MTRRs and Page Cache Controls"; Intel SDM 3A, "Large Page Size
     /// Considerations".
@@ -230,8 +156,7 @@ impl MtrrMap {
             .into_iter()
             .find(|size| {
                 let start = addr & !(size.bytes() - 1);
-                let page = start..start.saturating_add(size.bytes());
-                matches!(self.over(page), Uniformity::Uniform(_))
+                start < self.end() && self.over(start..start + size.bytes()).uniform().is_some()
             })
             .unwrap_or(PageSize::Size4K)
     }
@@ -252,10 +177,12 @@ impl MtrrMap {
             && other.ranges().all(|range| holds(self, range))
     }
 
+    #[inline]
     fn ranges(&self) -> impl Iterator<Item = &InUse> {
         self.ranges.iter().take(self.in_use)
     }
 
+    #[inline]
     fn fixed_at(&self, addr: u64) -> Option<(MtrrType, FixedSlot)> {
         let slot = FixedSlot::of(addr)?;
         let word = self.fixed.as_ref()?.get(slot.register)?;
@@ -265,21 +192,28 @@ impl MtrrMap {
     }
 
     fn variable_at(&self, addr: u64) -> (MtrrType, Source) {
-        let mut types = TypeSet::EMPTY;
-        let mut pairs = 0u64;
-        for range in self.ranges() {
-            if addr & range.mask == range.base {
-                types = types.with(range.kind);
-                pairs |= 1 << range.pair;
+        match self.types_at(addr).resolve() {
+            Some(memtype) => {
+                let matching = self
+                    .ranges()
+                    .filter(|range| addr & range.mask == range.base);
+                let pairs = matching.fold(0, |pairs, range| pairs | 1 << range.pair);
+                (memtype, Source::Variable { pairs })
             }
-        }
-        match types.resolve() {
-            Some(memtype) => (memtype, Source::Variable { pairs }),
             None if self.is_forced(addr) => (MemType::WriteBack.into(), Source::TopMem2),
             None => (self.default, Source::Default),
         }
     }
 
+    /// The types of the variable ranges that match. Without a branch: which do is hard to predict.
+    #[inline]
+    fn types_at(&self, addr: u64) -> TypeSet {
+        self.ranges().fold(TypeSet::EMPTY, |types, range| {
+            types.with(range.kind.only_if(addr & range.mask == range.base))
+        })
+    }
+
+    #[inline]
     const fn is_forced(&self, addr: u64) -> bool {
         addr >= FORCED_START && addr < self.forced_end
     }
@@ -288,9 +222,10 @@ impl MtrrMap {
 /// The bits of a fixed range's byte that are its type: without RdMem and WrMem where AMD's
 /// SYSCFG makes them visible.
 fn fixed_bits(snapshot: &Snapshot) -> u8 {
-    match snapshot.syscfg {
-        Some(syscfg) if syscfg.contains(SysCfg::MTRR_FIX_DRAM_MOD_EN) => !0x18,
-        _ => !0,
+    if snapshot.shows_dram_bits() {
+        !0x18
+    } else {
+        !0
     }
 }
 

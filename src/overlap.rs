@@ -106,8 +106,15 @@ impl TypeSet {
 
     /// Both sets together.
     #[must_use]
+    #[inline]
     pub const fn with(self, other: Self) -> Self {
         Self(self.0 | other.0)
+    }
+
+    /// This set, or the empty one, chosen without a branch.
+    #[inline]
+    pub(crate) const fn only_if(self, keep: bool) -> Self {
+        Self(self.0 & (keep as u8).wrapping_neg())
     }
 
     /// Whether the set is empty.
@@ -130,7 +137,22 @@ impl TypeSet {
     /// Source: Intel SDM 3A, "MTRR Precedences"; AMD APM 2, "MTRRs and Page Cache Controls",
     /// "Overlapping MTRR Registers".
     #[must_use]
-    pub const fn resolve(self) -> Option<MtrrType> {
+    #[inline]
+    pub fn resolve(self) -> Option<MtrrType> {
+        // A table, because which types meet is hard to predict for a branch.
+        static RESOLVED: [Option<MtrrType>; 256] = {
+            let mut table = [None; 256];
+            let mut set = 0;
+            while let Some(cell) = table.split_at_mut(set).1.first_mut() {
+                *cell = TypeSet(set as u8).decide();
+                set += 1;
+            }
+            table
+        };
+        RESOLVED.get(usize::from(self.0)).copied().flatten()
+    }
+
+    const fn decide(self) -> Option<MtrrType> {
         const UC: u8 = TypeSet::of(MemType::Uncachable).0;
         const WC: u8 = TypeSet::of(MemType::WriteCombining).0;
         const WT: u8 = TypeSet::of(MemType::WriteThrough).0;

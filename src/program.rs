@@ -319,6 +319,10 @@ fn reprogram(
     };
     cpu.wrmsr(disable.msr, disable.value)
         .map_err(|_| fault(disable, Left::Unchanged))?;
+    if !is_off(cpu) {
+        // Nothing may be written while the old map is in force.
+        return Err(ignored(disable, Left::Unchanged));
+    }
     if platform.flushes_caches(policy) {
         cpu.wbinvd();
     }
@@ -335,7 +339,7 @@ fn reprogram(
     flush_without_global(cpu, cr4);
     let result = result.and_then(|()| verify(cpu, want, platform, policy));
     let result = result.map_err(|failed| {
-        let left = roll_back(cpu, &plan.delta, disable);
+        let left = roll_back(cpu, plan, want, platform, policy, disable);
         flush_without_global(cpu, cr4);
         failed.with_left(left)
     });
@@ -370,22 +374,65 @@ fn verify(
     }
 }
 
-/// Puts back what every register of the plan held before; if one refuses, leaves E clear.
-fn roll_back(cpu: &mut impl CpuOps, delta: &Delta, disable: Write) -> Left {
-    let pat = delta.pat();
+/// Puts back what every register of the plan held before; if one refuses, or one outside the plan
+/// was changed behind our back meanwhile, leaves E clear.
+fn roll_back(
+    cpu: &mut impl CpuOps,
+    plan: &Plan,
+    want: &Snapshot,
+    platform: &Platform,
+    policy: &Policy,
+    disable: Write,
+) -> Left {
     // E may have been set again before a mismatch was seen.
-    let mut whole = cpu.wrmsr(disable.msr, disable.value).is_ok();
-    for write in delta.window().iter().chain(&pat) {
+    turn_off(cpu, disable);
+    let pat = plan.delta.pat();
+    for write in plan.delta.window().iter().chain(&pat) {
         // The register that faulted still holds its old value: it is not written again.
-        let held = cpu.rdmsr(write.msr) == Ok(write.before);
-        whole &= held
-            || (cpu.wrmsr(write.msr, write.before).is_ok()
-                && cpu.rdmsr(write.msr) == Ok(write.before));
+        if cpu.rdmsr(write.msr) != Ok(write.before) {
+            // Whether it worked is seen below.
+            let _ = cpu.wrmsr(write.msr, write.before);
+        }
     }
-    if whole && cpu.wrmsr(disable.msr, disable.before).is_ok() {
+    let enable = disable.before;
+    if differs_as_before(cpu, &plan.delta, want, platform, policy)
+        && cpu.wrmsr(disable.msr, enable).is_ok()
+        && cpu.rdmsr(disable.msr) == Ok(enable)
+    {
         return Left::RolledBack;
     }
-    // Whatever this returns, E is clear as far as this CPU lets it be.
-    let _ = cpu.wrmsr(disable.msr, disable.value);
+    turn_off(cpu, disable);
     Left::Torn
+}
+
+/// Whether this CPU, but for DEF_TYPE, differs from `want` in exactly what it did when the plan was
+/// made: then it holds the old map whole.
+fn differs_as_before(
+    cpu: &mut impl CpuOps,
+    before: &Delta,
+    want: &Snapshot,
+    platform: &Platform,
+    policy: &Policy,
+) -> bool {
+    let now = Snapshot::capture(cpu, platform, policy.amd_fixed)
+        .and_then(|have| Delta::between(&have, want));
+    now.is_ok_and(|now| now.window() == before.window() && now.pat() == before.pat())
+}
+
+/// Clears E, more than once if a write is ignored.
+fn turn_off(cpu: &mut impl CpuOps, disable: Write) {
+    const ATTEMPTS: u32 = 3;
+    for _ in 0..ATTEMPTS {
+        // Seen on reading back, whatever it returns.
+        let _ = cpu.wrmsr(disable.msr, disable.value);
+        if is_off(cpu) {
+            return;
+        }
+    }
+}
+
+/// Whether E is clear.
+fn is_off(cpu: &mut impl CpuOps) -> bool {
+    cpu.rdmsr(MsrAddr::MTRR_DEF_TYPE)
+        .is_ok_and(|raw| !MtrrDefType::from_raw(raw).enabled())
 }

@@ -75,6 +75,7 @@ pub struct FixedSlot {
 impl FixedSlot {
     /// Finds the field for an address; `None` from 1 MiB up.
     #[must_use]
+    #[inline]
     pub const fn of(addr: u64) -> Option<Self> {
         // Registers before the group, its first address, and the size of one sub-range as a shift.
         let (first, base, shift) = match addr {
@@ -95,7 +96,7 @@ impl FixedSlot {
 
 /// How many physical address bits the MTRRs of this machine decode: 32 to 52.
 ///
-/// CPUID 0x80000008 EAX[7:0] minus what memory encryption takes; [`crate::platform`] works it
+/// CPUID 0x80000008 `EAX[7:0]` minus what memory encryption takes; [`crate::platform`] works it
 /// out, and it is a parameter everywhere else.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct PhysBits(u8);
@@ -158,11 +159,11 @@ pub(crate) const fn next_change(mask: u64, base: u64, addr: u64, bits: PhysBits)
         let highest = low ^ (low >> 1);
         if base & highest != 0 {
             // It is 0 and must be 1: the bits above it are right already.
-            (addr & !low) | (base & low)
+            (addr & !low) | base
         } else {
             // It is 1 and must be 0: carry into the next bit above it that the mask leaves free.
             let carried = (addr | mask | low) + 1;
-            (carried & !mask & !low) | base
+            (carried & !mask) | base
         }
     };
     if next < end && next > addr { next } else { end }

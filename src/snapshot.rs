@@ -92,6 +92,17 @@ impl Snapshot {
         }
     }
 
+    /// Whether the bytes of `fixed` show AMD's RdMem and WrMem (bits 4 and 3) beside the type: this
+    /// snapshot says so, or was read with SYSCFG bit 19 set.
+    #[must_use]
+    pub const fn shows_dram_bits(&self) -> bool {
+        self.fixed_dram_bits
+            || match self.syscfg {
+                Some(syscfg) => syscfg.contains(SysCfg::MTRR_FIX_DRAM_MOD_EN),
+                None => false,
+            }
+    }
+
     /// Whether the fixed ranges decide below 1 MiB: they exist, and E and FE are set.
     #[must_use]
     pub const fn fixed_in_force(&self) -> bool {
@@ -256,7 +267,7 @@ impl Snapshot {
                 return Some(MsrAddr::phys_mask(n));
             }
         }
-        let dram_bits = if self.fixed_dram_bits { 0x18 } else { 0 };
+        let dram_bits = if self.shows_dram_bits() { 0x18 } else { 0 };
         let bad_byte = |byte: u8| MemType::from_field(byte & !dram_bits).is_err();
         for (word, range) in self.fixed.iter().zip(FIXED_RANGES) {
             if self.has_fixed() && word.to_le_bytes().into_iter().any(bad_byte) {

@@ -137,7 +137,7 @@ impl<const CPUS: usize> CacheSync<CPUS> {
         self.boot.phase.store(RUNNING, Ordering::Release);
         boot.set_state(cpu, CpuState::Running);
         let outcome = self.bring_in_line(&decided, cpu, me, &mut nobody_else());
-        self.target.only_boot_online();
+        self.target.recount(1);
         boot.record.counted.store(1, Ordering::Relaxed);
         self.flush(cpu);
         log::info!("memory types: {platform}");
@@ -178,12 +178,15 @@ impl<const CPUS: usize> CacheSync<CPUS> {
     /// Declares that CPU `number` is about to be started. On the CPU that will send the SIPI,
     /// before it does. Two threads of a core declared together count as running for each other.
     ///
+    /// Interrupts stay masked from before this call to after the SIPI: until then the declared CPU
+    /// answers nobody, and who starts it must not be held for a sibling that waits for its answer.
     /// If a sibling is inside a caches-off window, waits until it is out.
     ///
     /// # Errors
     /// [`Error::CpuOutOfRange`], [`Error::NotInitialised`]; [`Error::ArrivedTwice`] when it runs
-    /// already; [`Error::Busy`] when a rendezvous stays open; [`Error::SiblingStuck`] when a
-    /// sibling stays in its window. In all cases it is not declared: do not start it.
+    /// already; [`Error::Busy`] while a rendezvous is open: [`CacheSync::attend`] and try again;
+    /// [`Error::SiblingStuck`] when a sibling stays in its window. In all cases it is not declared:
+    /// do not start it.
     pub fn starting(
         &self,
         cpu: &mut impl CpuOps,
@@ -352,10 +355,10 @@ impl<const CPUS: usize> CacheSync<CPUS> {
         }
         boot.set_state(cpu, CpuState::Running);
         let outcome = self.bring_in_line(decided, cpu, me, &mut nobody_else());
-        // A locked instruction: not before this CPU's MTRRs are on again.
-        self.target.only_boot_online();
-        boot.record.counted.store(1, Ordering::Relaxed);
         if outcome.error.is_none() {
+            // A locked instruction: not before this CPU's MTRRs are on again.
+            self.target.recount(1);
+            boot.record.counted.store(1, Ordering::Relaxed);
             self.boot.phase.store(RUNNING, Ordering::Release);
         }
         self.flush(cpu);

@@ -117,6 +117,17 @@ fn what_the_mtrrs_make_of_it() {
     assert_eq!(effective(&grant), Some(PageType::Uncachable));
 }
 
+/// Above the address width there is no type to combine with.
+#[test]
+fn across_the_end_of_the_address_space() {
+    let map = machine(&[]);
+    let mut table = Reservations::<2>::new(WriteCombining::Allowed);
+    let end = BITS.end();
+    let request = Request::new(end - 0x1000..end + 0x1000, PatType::Uncachable);
+    let grant = table.reserve(&request, &map, CombineRule::Intel).unwrap();
+    assert_eq!(grant.effective, None);
+}
+
 #[test]
 fn errors_name_what_is_wrong() {
     let map = machine(&[]);
@@ -255,7 +266,7 @@ fn effective_by_page(
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(2000))]
+    #![proptest_config(ProptestConfig { cases: 2000, failure_persistence: None, ..ProptestConfig::default() })]
 
     /// Any history of requests and releases: same grants, same refusals, same pages held.
     #[test]

@@ -22,5 +22,5 @@ fi
 unset RUSTFLAGS CARGO_ENCODED_RUSTFLAGS
 
 cargo test --all-features
-cargo test --lib --tests -q -- --skip qemu
+MTRR_PAT_QEMU=skip cargo test --lib --tests -q
 RUSTFLAGS="--cfg loom" cargo test --release --lib --target-dir target/loom rendezvous::models

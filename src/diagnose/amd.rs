@@ -31,7 +31,7 @@ pub(super) fn fixed_dram(snapshot: &Snapshot, report: &mut impl FnMut(Finding)) 
         return;
     };
     let in_force = syscfg.contains(SysCfg::MTRR_FIX_DRAM_EN);
-    if !syscfg.contains(SysCfg::MTRR_FIX_DRAM_MOD_EN) {
+    if !snapshot.shows_dram_bits() {
         if in_force {
             report(Finding::new(Severity::Info, Kind::FixedDramHidden));
         }

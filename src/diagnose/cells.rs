@@ -7,7 +7,8 @@
 
 use core::ops::Range;
 
-use crate::overlap::TypeSet;
+use crate::memtype::MemType;
+use crate::overlap::{MtrrType, TypeSet, Undefined};
 use crate::ranges::PhysBits;
 use crate::regs::{MAX_VARIABLE, VariableMtrr};
 
@@ -114,8 +115,9 @@ struct Frame {
 
 /// Iterates over disjoint parts of a cube, in each of which the same set of types matches.
 ///
-/// A range whose type is already there, or that meets UC, is not looked at again: it cannot change
-/// what the set resolves to, with or without one more type. Ends early when the budget is spent.
+/// A range whose type is already there, or that meets UC or a mix without meaning, is not looked
+/// at again: it cannot change what the set resolves to, with or without one more type. Ends early
+/// when the budget is spent.
 pub(super) struct Cells<'a> {
     ranges: &'a [VariableMtrr],
     bits: PhysBits,
@@ -126,10 +128,12 @@ pub(super) struct Cells<'a> {
 }
 
 impl<'a> Cells<'a> {
-    /// Splits `cube` by the ranges in use, leaving out the pairs of which the bit is set.
+    /// Splits `cube` by the ranges in use, leaving out the pairs of which the bit is set;
+    /// `types` are known to match all of it.
     pub(super) fn new(
         ranges: &'a [VariableMtrr],
         leave_out: u64,
+        types: TypeSet,
         bits: PhysBits,
         cube: Cube,
         budget: &'a mut Budget,
@@ -148,7 +152,7 @@ impl<'a> Cells<'a> {
         cells.push(Frame {
             cube,
             open: in_use & !leave_out,
-            types: TypeSet::EMPTY,
+            types,
         });
         cells
     }
@@ -182,7 +186,7 @@ impl<'a> Cells<'a> {
             if part == frame.cube {
                 frame.types = frame.types.with(kind);
             }
-            if part == frame.cube || kind.is_within(frame.types) {
+            if part == frame.cube || cannot_matter(kind, frame.types) {
                 frame.open &= !(1 << pair);
                 continue;
             }
@@ -199,7 +203,20 @@ impl<'a> Cells<'a> {
     }
 }
 
-const UC: TypeSet = TypeSet::of(crate::memtype::MemType::Uncachable);
+const UC: TypeSet = TypeSet::of(MemType::Uncachable);
+
+/// Every type but UC.
+const OTHERS: TypeSet = TypeSet::of(MemType::WriteCombining)
+    .with(TypeSet::of(MemType::WriteThrough))
+    .with(TypeSet::of(MemType::WriteProtected))
+    .with(TypeSet::of(MemType::WriteBack));
+
+/// Whether one more type leaves a set as it is, whatever else comes: it is there already, or the
+/// set is a mix without meaning, which only UC or a reserved type changes.
+fn cannot_matter(kind: TypeSet, types: TypeSet) -> bool {
+    let mixed = types.resolve() == Some(MtrrType::Undefined(Undefined::Mix));
+    kind.is_within(types) || (mixed && kind.is_within(OTHERS))
+}
 
 impl Iterator for Cells<'_> {
     type Item = Cube;
@@ -224,7 +241,6 @@ impl Iterator for Cells<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::memtype::MemType;
 
     #[test]
     fn blocks_cover_a_range_once() {
@@ -243,7 +259,8 @@ mod tests {
             }
             assert_eq!(next, end);
         }
-        assert_eq!(blocks(9..5).count(), 0);
+        let (start, end) = (9, 5);
+        assert_eq!(blocks(start..end).count(), 0);
     }
 
     /// In a space of 16 pages every mask and base: the cells cover each address once, and one
@@ -265,7 +282,7 @@ mod tests {
         let mut spent = 0;
         for seed in 0..4096u64 {
             let range = |shift: u64, memtype: MemType| VariableMtrr {
-                base: pages((seed * 7 >> shift) & 0xf) | u64::from(memtype.raw()),
+                base: pages(((seed * 7) >> shift) & 0xf) | u64::from(memtype.raw()),
                 mask: high | pages((seed >> shift) & 0xf) | VariableMtrr::V,
             };
             let ranges = [range(0, types[0]), range(4, types[1]), range(8, types[2])];
@@ -278,7 +295,7 @@ mod tests {
             };
             let mut budget = Budget::new();
             let mut seen = [0; 16];
-            for cell in Cells::new(&ranges, 0, bits, space, &mut budget) {
+            for cell in Cells::new(&ranges, 0, TypeSet::EMPTY, bits, space, &mut budget) {
                 for page in 0..16 {
                     let addr = pages(page);
                     if addr & !cell.free == cell.value {
@@ -295,5 +312,28 @@ mod tests {
             spent = spent.max((1 << 20) - budget.0);
         }
         assert!(spent < 100);
+    }
+
+    /// When the steps run out, the iterator ends and the budget says so.
+    #[test]
+    fn a_spent_budget_shows() {
+        let range = |bit: u64| VariableMtrr {
+            base: bit | 6,
+            mask: bit | VariableMtrr::V,
+        };
+        let ranges = [range(1 << 12), range(1 << 13)];
+        let space = Cube {
+            value: 0,
+            free: PhysBits::MIN.end() - 1,
+        };
+        let count = |steps: u32| {
+            let mut budget = Budget(steps);
+            let none = TypeSet::EMPTY;
+            let cells = Cells::new(&ranges, 0, none, PhysBits::MIN, space, &mut budget);
+            (cells.count(), budget.is_spent())
+        };
+        assert_eq!(count(100), (3, false));
+        assert_eq!(count(4), (2, true));
+        assert_eq!(count(0), (0, true));
     }
 }

@@ -38,7 +38,7 @@ pub(super) fn overlaps(snapshot: &Snapshot, budget: &mut Budget, report: &mut im
                 continue;
             };
             let leave_out = (1 << first) | (1 << second);
-            if let Some(extent) = undefined_in(&on, &map, both, leave_out, budget) {
+            if let Some(extent) = undefined_in(&on, &map, both, (leave_out, set), budget) {
                 let kind = Kind::UndefinedOverlap {
                     pairs: [first, second],
                 };
@@ -48,12 +48,12 @@ pub(super) fn overlaps(snapshot: &Snapshot, budget: &mut Budget, report: &mut im
     }
 }
 
-/// The part of a cube where the type is undefined.
+/// The part of a cube where the type is undefined, if two ranges left out cover all of it.
 fn undefined_in(
     snapshot: &Snapshot,
     map: &MtrrMap,
     cube: Cube,
-    leave_out: u64,
+    (leave_out, types): (u64, TypeSet),
     budget: &mut Budget,
 ) -> Option<Extent> {
     let mut found: Option<Extent> = None;
@@ -62,7 +62,7 @@ fn undefined_in(
             continue;
         };
         let ranges = snapshot.variable_ranges();
-        for cell in Cells::new(ranges, leave_out, snapshot.phys_bits, part, budget) {
+        for cell in Cells::new(ranges, leave_out, types, snapshot.phys_bits, part, budget) {
             if map.at(cell.value).memtype == MIX {
                 let here = Extent::of(cell);
                 found = Some(found.map_or(here, |sum| sum.and(here)));
@@ -120,23 +120,31 @@ pub(super) fn removable(
 }
 
 /// Which of the candidates may go at once: one after the other, smallest and latest first, each
-/// only if it still changes nothing.
+/// only if it still changes nothing; again and again, for one that had to stay may be free to go
+/// once another has gone.
 fn removable_together(on: &Snapshot, candidates: u64, budget: &mut Budget) -> u64 {
     let mut left = *on;
-    let (mut waiting, mut together) = (candidates, 0u64);
-    loop {
-        let smallest = in_use(&left)
-            .filter(|(pair, _)| waiting & (1 << pair) != 0)
-            .min_by_key(|(pair, range)| (Cube::of(*range, on.phys_bits).bytes(), !pair));
-        let Some((pair, _)) = smallest else {
-            return together;
-        };
-        waiting &= !(1 << pair);
-        if !matches!(without(&left, pair, budget), Without::Changes) {
-            together |= 1 << pair;
-            left = leaving_out(&left, pair);
+    let (mut together, mut before) = (0u64, !0);
+    while together != before {
+        before = together;
+        let mut waiting = candidates & !together;
+        while let Some(pair) = smallest(&left, waiting) {
+            waiting &= !(1 << pair);
+            if !matches!(without(&left, pair, budget), Without::Changes) {
+                together |= 1 << pair;
+                left = leaving_out(&left, pair);
+            }
         }
     }
+    together
+}
+
+/// The range of least reach among those of which the bit is set, the latest if there are several.
+fn smallest(snapshot: &Snapshot, among: u64) -> Option<u8> {
+    in_use(snapshot)
+        .filter(|(pair, _)| among & (1 << pair) != 0)
+        .min_by_key(|(pair, range)| (Cube::of(*range, snapshot.phys_bits).bytes(), !pair))
+        .map(|(pair, _)| pair)
 }
 
 /// The same registers without one pair.
@@ -162,7 +170,14 @@ fn without(on: &Snapshot, pair: u8, budget: &mut Budget) -> Without {
             continue;
         };
         let ranges = on.variable_ranges();
-        for cell in Cells::new(ranges, 1 << pair, on.phys_bits, part, budget) {
+        for cell in Cells::new(
+            ranges,
+            1 << pair,
+            TypeSet::EMPTY,
+            on.phys_bits,
+            part,
+            budget,
+        ) {
             let memtype = with.at(cell.value).memtype;
             if memtype != less.at(cell.value).memtype {
                 return Without::Changes;

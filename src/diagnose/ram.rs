@@ -54,7 +54,7 @@ fn by_type(
     let add = |total: &mut Option<Extent>, extent: Extent| {
         *total = Some(total.map_or(extent, |sum| sum.and(extent)));
     };
-    for range in ram {
+    for range in (0..ram.len()).flat_map(|place| counted_once(ram, place)) {
         let above = range.start.max(map.end());
         if above < range.end {
             add(&mut beyond, Extent::whole(above, range.end));
@@ -85,6 +85,25 @@ fn by_type(
     if let Some(extent) = beyond {
         report(Finding::at(Severity::Error, Kind::RamBeyondWidth, extent));
     }
+}
+
+/// The parts of one range that no earlier one has: firmware's maps do overlap.
+fn counted_once(ram: &[Range<u64>], place: usize) -> impl Iterator<Item = Range<u64>> {
+    let range = ram.get(place).cloned().unwrap_or_default();
+    let earlier = ram.get(..place).unwrap_or_default();
+    let mut next = range.start;
+    core::iter::from_fn(move || {
+        while let Some(other) = earlier.iter().find(|other| other.contains(&next)) {
+            next = other.end;
+        }
+        let (start, starts) = (next, earlier.iter().filter(|other| !other.is_empty()));
+        let limit = starts
+            .map(|other| other.start)
+            .filter(|at| *at > start)
+            .min();
+        next = limit.unwrap_or(range.end).min(range.end);
+        (start < range.end).then_some(start..next)
+    })
 }
 
 const fn kind(memtype: MtrrType) -> Kind {

@@ -4,7 +4,7 @@ use super::cells::Cube;
 use super::{Context, Extent, Finding, Kind, Place, Severity};
 use crate::memtype::{MemType, ReservedType};
 use crate::ranges::{FixedSlot, PhysBits};
-use crate::regs::{MsrAddr, SysCfg, VariableMtrr};
+use crate::regs::{MsrAddr, VariableMtrr};
 use crate::snapshot::Snapshot;
 
 /// Reports MTRRs that are off.
@@ -35,10 +35,11 @@ fn is_programmed(snapshot: &Snapshot) -> bool {
 pub(super) fn fixed_types(
     snapshot: &Snapshot,
 ) -> impl Iterator<Item = (FixedSlot, Result<MemType, ReservedType>)> {
-    let visible = snapshot
-        .syscfg
-        .is_some_and(|syscfg| syscfg.contains(SysCfg::MTRR_FIX_DRAM_MOD_EN));
-    let type_bits = if visible { !0x18 } else { !0 };
+    let type_bits = if snapshot.shows_dram_bits() {
+        !0x18
+    } else {
+        !0
+    };
     fixed_bytes(snapshot).map(move |(slot, byte)| {
         let decoded = MemType::from_field(byte & type_bits);
         (slot, decoded.map_err(|_| ReservedType(byte)))

@@ -4,7 +4,7 @@ use core::ops::{ControlFlow, Range};
 
 use super::cells::{Budget, Cells, Cube, blocks};
 use crate::lookup::MtrrMap;
-use crate::overlap::MtrrType;
+use crate::overlap::{MtrrType, TypeSet};
 use crate::ranges::{FIXED_END, FixedSlot};
 use crate::snapshot::Snapshot;
 
@@ -63,7 +63,14 @@ pub(super) fn pieces(
     let leave_out = if snapshot.def_type.enabled() { 0 } else { !0 };
     let ranges = snapshot.variable_ranges();
     for block in variable_blocks(snapshot, range) {
-        let cells = Cells::new(ranges, leave_out, snapshot.phys_bits, block, budget);
+        let cells = Cells::new(
+            ranges,
+            leave_out,
+            TypeSet::EMPTY,
+            snapshot.phys_bits,
+            block,
+            budget,
+        );
         for cell in cells {
             visit(cell, map.at(cell.value).memtype)?;
         }

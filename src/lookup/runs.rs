@@ -8,9 +8,10 @@ use crate::memtype::MemType;
 use crate::overlap::{MtrrType, TypeSet};
 use crate::ranges::next_change;
 
-/// Most pieces one step of [`Runs`] joins. With contiguous masks no map has more pieces: 40
-/// ranges have 80 ends, the fixed ranges 88 fields, and 4 GiB and TOP_MEM2 are two more.
-const MOST_PIECES: usize = 256;
+/// Most pieces one step of [`Runs`] joins: as many as a 2 MiB page has pages of 4 KiB. With
+/// contiguous masks no map has so many: 40 ranges have 80 ends, the fixed ranges 88 fields, and
+/// 4 GiB and TOP_MEM2 are two more.
+const MOST_PIECES: usize = 512;
 
 /// Memory of one type, from `start` to before `end`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -145,12 +146,6 @@ impl MtrrMap {
         (memtype, self.cut_at_top_mem2(addr, end))
     }
 
-    fn types_at(&self, addr: u64) -> TypeSet {
-        self.ranges()
-            .filter(|range| addr & range.mask == range.base)
-            .fold(TypeSet::EMPTY, |types, range| types.with(range.kind))
-    }
-
     /// Up to where the default type holds: while no range of another type begins, it does not
     /// matter how ranges of the same type come and go. `addr` when other types are there.
     fn kept_by_default(&self, addr: u64, types: TypeSet, default: MtrrType) -> u64 {
@@ -208,7 +203,7 @@ impl MtrrMap {
 ///
 /// The runs are maximal: two neighbours differ in type. There is one exception, so that a step
 /// takes bounded time on any register content: under masks with holes, a stretch of one type may
-/// consist of billions of pieces that different ranges give it, and a run is cut after 256 of
+/// consist of billions of pieces that different ranges give it, and a run is cut after 512 of
 /// them. Contiguous masks cannot do that.
 #[derive(Clone, Debug)]
 pub struct Runs<'a> {

@@ -10,16 +10,16 @@ use crate::policy::Bounds;
 /// Why a CPU may not be started. It stays absent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Barred {
-    /// A meeting stays open that may not have counted it.
+    /// A meeting is open that may not have counted it.
     Meeting,
     /// A sibling stays in a window it may have opened without asking it.
     Sibling(usize),
 }
 
-/// Declares the CPU of `slot` and `core` starting, and waits, bounded, until it may be.
+/// Declares the CPU of `slot` and `core` starting; waits, bounded, for a sibling's window to end.
 ///
 /// # Errors
-/// [`Barred`] when the bound passes first.
+/// [`Barred`]; the CPU is absent then.
 pub(crate) fn admit(
     gate: &Gate,
     core: Core<'_>,
@@ -32,16 +32,17 @@ pub(crate) fn admit(
         slot.set_state(cpu, CpuState::Starting);
         // Partners: the fence after Gather, and the one after a sibling's Entered.
         full_fence();
-        let barred = if gate.open() {
-            Barred::Meeting
-        } else if let Some(sibling) = core.sibling_entered(cpu) {
-            Barred::Sibling(sibling)
-        } else {
+        if gate.open() {
+            // Not waited for here: the caller may itself be wanted there.
+            slot.set_state(cpu, CpuState::Absent);
+            return Err(Barred::Meeting);
+        }
+        let Some(sibling) = core.sibling_entered(cpu) else {
             return Ok(());
         };
         slot.set_state(cpu, CpuState::Absent);
         if deadline.passed(cpu) {
-            return Err(barred);
+            return Err(Barred::Sibling(sibling));
         }
         deadline.pause_briefly(cpu, &slot.handshake.summon, slot.summoned());
     }

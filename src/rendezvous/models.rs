@@ -18,7 +18,7 @@ mod target;
 
 use std::collections::BTreeSet;
 use std::fmt::Debug;
-use std::sync::atomic::{AtomicU64, Ordering as Counting};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering as Counting};
 use std::sync::{Arc, Mutex};
 
 use loom::cell::UnsafeCell;
@@ -84,6 +84,9 @@ struct Cpu {
     types: Option<Arc<Word>>,
     /// The types the TLB was last filled with.
     tlb: u32,
+    /// Polls after which the rest of a run is no longer branched on, but finished fairly. Needed
+    /// where two CPUs wait for a third: the checker would let them take turns for ever.
+    branching: Option<(u64, Arc<AtomicBool>)>,
 }
 
 impl CpuOps for Cpu {
@@ -128,6 +131,12 @@ impl CpuOps for Cpu {
     }
     fn pause_while(&mut self, _: &Word, _: u32, _: u64) {
         self.polls += 1;
+        if let Some((polls, branching)) = &self.branching
+            && self.polls >= *polls
+            && branching.swap(false, Counting::Relaxed)
+        {
+            loom::stop_exploring();
+        }
         loom::thread::yield_now();
     }
     fn rdtsc(&mut self) -> u64 {

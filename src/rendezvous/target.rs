@@ -153,9 +153,10 @@ impl<const N: usize> Target<N> {
         if moved { Err(Moved) } else { Ok(epoch) }
     }
 
-    /// Only the boot CPU is online now: all others lost their state.
-    pub(crate) fn only_boot_online(&self) {
-        let _ = self.count(None, |_| 1);
+    /// Sets the number of CPUs online. By the boot CPU, while nobody comes or goes: all others
+    /// lost their state, or are in a meeting.
+    pub(crate) fn recount(&self, online: u32) {
+        let _ = self.count(None, |_| online);
     }
 
     /// Pushes every line to memory, for CPUs that do not read what a cache holds.

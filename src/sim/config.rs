@@ -4,11 +4,9 @@ use std::collections::BTreeMap;
 
 use super::cost::Costs;
 use super::fault::Fault;
+use super::place::firmware_map;
 use crate::cpu::CpuidWords;
-use crate::memtype::MemType;
-use crate::pat::Pat;
-use crate::ranges::PhysBits;
-use crate::regs::{MtrrCap, MtrrDefType, VariableMtrr};
+use crate::regs::MtrrCap;
 use crate::snapshot::Snapshot;
 
 /// Whose processor it is.
@@ -112,11 +110,11 @@ pub struct Config {
     /// Further MSRs of every CPU: TOP_MEM, IORRs, SEV_STATUS, TME_ACTIVATE and the like. They can
     /// be read and written, and firmware restores them.
     pub other_msrs: BTreeMap<u32, u64>,
-    /// Bits memory encryption takes from the width CPUID reports (AMD: 0x8000001F EBX[11:6]).
+    /// Bits memory encryption takes from the width CPUID reports (AMD: bits 11:6 of 0x8000001F EBX).
     pub encryption_bits: u8,
-    /// CPUID.1:ECX[31].
+    /// Bit 31 of CPUID.1:ECX.
     pub hypervisor: bool,
-    /// CPUID.1:EDX[27].
+    /// Bit 27 of CPUID.1:EDX.
     pub self_snoop: bool,
     /// A TDX guest: CPUID leaf 0x21 says so.
     pub tdx: bool,
@@ -142,6 +140,11 @@ pub struct Config {
     pub mappings: Vec<Mapping>,
     /// Deterministic or free-running.
     pub schedule: Schedule,
+    /// By how many picoseconds a CPU may run ahead of the others before it hands over
+    /// ([`Schedule::Baton`] only). 0 is exact. More makes runs of hundreds of CPUs many times
+    /// faster, and as repeatable; what one CPU does is then seen by others up to so much too early
+    /// or too late.
+    pub quantum: u64,
     /// What goes wrong.
     pub faults: Vec<Fault>,
     /// Whether the event list is kept.
@@ -150,6 +153,13 @@ pub struct Config {
     pub log_shared: bool,
     /// What operations cost.
     pub costs: Costs,
+    /// Whether the spans of [`Machine::timeline`](super::Machine::timeline) are kept.
+    pub timeline: bool,
+    /// Whether a read, with E clear, of a line another CPU wrote and has not flushed breaks a
+    /// rule. Otherwise it is only counted.
+    pub strict_snoop: bool,
+    /// Scheduling points after which a run is declared endless.
+    pub max_steps: u64,
     /// Free-running machines are declared hung after this many wall-clock milliseconds.
     pub free_limit_ms: u64,
 }
@@ -187,10 +197,14 @@ impl Config {
             code: 0x20_0000,
             mappings: Vec::new(),
             schedule: Schedule::Baton { seed: 0 },
+            quantum: 0,
             faults: Vec::new(),
             log: true,
             log_shared: false,
             costs: Costs::default(),
+            timeline: false,
+            strict_snoop: false,
+            max_steps: 200_000_000,
             free_limit_ms: 60_000,
         }
     }
@@ -222,49 +236,23 @@ impl Config {
         config
     }
 
-    /// How many logical CPUs there are.
+    /// Makes it a TDX guest: CPUID says so, and setting CR0.CD faults.
     #[must_use]
-    pub const fn cpus(&self) -> usize {
-        self.cores * self.threads
+    pub const fn tdx_guest(mut self) -> Self {
+        self.tdx = true;
+        self.hypervisor = true;
+        self.cd_faults = true;
+        self
     }
 
-    /// The core and the thread of a CPU.
+    /// Makes it an SNP guest: SEV_STATUS and CPUID say so, and setting CR0.CD faults.
     #[must_use]
-    pub const fn place(&self, cpu: usize) -> (usize, usize) {
-        match self.numbering {
-            Numbering::ThreadsTogether => (cpu / self.threads, cpu % self.threads),
-            Numbering::CoresFirst => (cpu % self.cores, cpu / self.cores),
-        }
-    }
-
-    /// The CPU at a core and thread: the inverse of [`Self::place`].
-    #[must_use]
-    pub const fn cpu_at(&self, core: usize, thread: usize) -> usize {
-        match self.numbering {
-            Numbering::ThreadsTogether => core * self.threads + thread,
-            Numbering::CoresFirst => thread * self.cores + core,
-        }
-    }
-
-    /// How many low bits of an x2APIC id number the thread.
-    #[must_use]
-    pub const fn smt_shift(&self) -> u32 {
-        self.threads.next_power_of_two().trailing_zeros()
-    }
-
-    /// How many low bits of an x2APIC id number thread and core within the package.
-    #[must_use]
-    pub const fn package_shift(&self) -> u32 {
-        self.smt_shift() + self.cores_per_package.next_power_of_two().trailing_zeros()
-    }
-
-    /// The x2APIC id of a CPU.
-    #[must_use]
-    pub const fn apic_id(&self, cpu: usize) -> u32 {
-        let (core, thread) = self.place(cpu);
-        let package = core / self.cores_per_package;
-        let core = core % self.cores_per_package;
-        ((package << self.package_shift()) | (core << self.smt_shift()) | thread) as u32
+    pub fn snp_guest(mut self) -> Self {
+        const SEV_ES_SNP: u64 = 0b111;
+        self.other_msrs.insert(0xc001_0131, SEV_ES_SNP);
+        self.hypervisor = true;
+        self.cd_faults = true;
+        self
     }
 
     /// What firmware programs on one CPU at power-on, VCNT overrides applied.
@@ -282,28 +270,4 @@ impl Config {
         }
         snapshot
     }
-}
-
-/// A usual desktop map: 2 GiB and 6 GiB of RAM write-back below and above the hole, the hole
-/// uncachable, legacy video uncachable, ten variable ranges, PAT as reset leaves it.
-#[must_use]
-pub fn firmware_map() -> Snapshot {
-    let bits = PhysBits::new(39).unwrap_or(PhysBits::MIN);
-    let mut map = Snapshot::empty(bits);
-    map.cap = Some(MtrrCap::from_raw(10) | MtrrCap::FIX | MtrrCap::WC | MtrrCap::SMRR);
-    map.def_type = MtrrDefType::from_raw(MtrrDefType::E | MtrrDefType::FE);
-    map.pat = Some(Pat::POWER_ON);
-    map.fixed = [0x0606_0606_0606_0606; crate::regs::FIXED_COUNT];
-    if let Some(video) = map.fixed.get_mut(2) {
-        *video = 0;
-    }
-    let blocks = [
-        (0, 0x8000_0000),
-        (0x1_0000_0000, 0x1_0000_0000),
-        (0x2_0000_0000, 0x4000_0000),
-    ];
-    for (pair, (base, size)) in map.variable.iter_mut().zip(blocks) {
-        *pair = VariableMtrr::from_block(base, size, MemType::WriteBack, bits).unwrap_or_default();
-    }
-    map
 }

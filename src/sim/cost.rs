@@ -59,6 +59,15 @@ pub struct Costs {
     pub core_lines: u64,
     /// Lines of one last-level cache. Assumed: 16 MiB.
     pub llc_lines: u64,
+    /// Lines of a first-level data cache. 32 KiB, as on most x86-64 processors.
+    pub l1_lines: u64,
+    /// Places in the queue all cores share for what leaves the processor. Assumed.
+    pub write_queue: usize,
+    /// Time a device takes for a combined line of 64 bytes. Assumed: a slow framebuffer, about
+    /// 80 MB/s; sweeps beside a write-combining writer then take 8.6 times as long (published: 10).
+    pub device_line: u64,
+    /// Time a device takes for one store that is not combined. Assumed: the round trip rules.
+    pub device_store: u64,
     /// Dirty lines that 1000 instructions of cached work leave. Assumed.
     pub dirty_per_1000: u64,
     /// One TLB miss: the page walk. Assumed.
@@ -72,6 +81,9 @@ pub struct Costs {
     /// From a store to when another CPU that waits for it sees it. Assumed: one cache-to-cache
     /// transfer.
     pub visible: u64,
+    /// Whether words of one 64-byte line travel together (false sharing). Otherwise each word
+    /// has a line of its own, so that runs do not depend on where the words happen to lie.
+    pub false_sharing: bool,
     /// PAUSE. Assumed: 140 cycles (recent Intel).
     pub pause: u64,
     /// From sending an interrupt to its handler. Assumed.
@@ -84,7 +96,7 @@ pub struct Costs {
     /// The time from entering S3 to the boot CPU's first kernel instruction. Assumed.
     pub s3: u64,
     /// Kernel work is cut into slices of at most this time, so that it feels what other CPUs
-    /// change meanwhile.
+    /// change meanwhile and takes interrupts. A choice, not a fact.
     pub slice: u64,
 }
 
@@ -112,18 +124,23 @@ impl Default for Costs {
             wbinvd_serialised_per_llc: false,
             core_lines: 16_384,
             llc_lines: 262_144,
+            l1_lines: 512,
+            write_queue: 10,
+            device_line: 800_000,
+            device_store: 400_000,
             dirty_per_1000: 5,
             tlb_refill: 20_000,
             clflush: 50_000,
             shared_access: 1_500,
             locked: 7_000,
             visible: 60_000,
+            false_sharing: false,
             pause: 45_000,
             ipi: 1_000_000,
             sipi: 20_000_000,
             start_instructions: 2_000,
             s3: 100_000_000_000,
-            slice: 1_000_000_000,
+            slice: 100_000_000,
         }
     }
 }
@@ -174,5 +191,55 @@ impl Costs {
             cost += cost * self.sibling_uncached_permille / 1000;
         }
         cost
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn pace(other_cores: u64) -> Pace {
+        Pace {
+            uncached: true,
+            sibling_uncached: false,
+            other_cores,
+        }
+    }
+
+    #[test]
+    fn the_bus_saturates() {
+        let costs = Costs::default();
+        let at = |n| costs.instructions(1, pace(n));
+        let alone = costs.uncached_instruction;
+        assert_eq!(at(0), alone);
+        assert_eq!(
+            at(costs.bus.half),
+            alone * (1000 + costs.bus.max_permille) / 2000
+        );
+        let steps: Vec<u64> = (0..64).map(|n| at(n + 1) - at(n)).collect();
+        assert!(steps.windows(2).all(|pair| pair[1] <= pair[0]), "{steps:?}");
+        assert!(at(100_000) <= alone * costs.bus.max_permille / 1000);
+        assert!(at(100_000) > alone * (costs.bus.max_permille - 10) / 1000);
+    }
+
+    #[test]
+    fn cached_cores_do_not_feel_the_bus_but_their_sibling() {
+        let costs = Costs::default();
+        let cached = Pace {
+            uncached: false,
+            ..pace(3)
+        };
+        assert_eq!(
+            costs.instructions(10, cached),
+            10 * costs.cached_instruction
+        );
+        let beside = Pace {
+            sibling_uncached: true,
+            ..cached
+        };
+        assert_eq!(
+            costs.instructions(1000, beside),
+            1000 * (costs.cached_instruction + costs.cached_instruction / 2)
+        );
     }
 }

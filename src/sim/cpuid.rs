@@ -31,14 +31,20 @@ pub(crate) fn answer(state: &State, cpu: usize, leaf: u32, subleaf: u32) -> Cpui
         0x21 if config.tdx && subleaf == 0 => named(0, *b"IntelTDX    "),
         0x8000_0000 => match config.vendor {
             Vendor::Intel => words(0x8000_0008, 0, 0, 0),
-            Vendor::Amd => vendor(config, 0x8000_001f),
+            Vendor::Amd => vendor(config, 0x8000_0026),
         },
         0x8000_0001 => words(config.signature, 0, 1, 1 << 29 | 1 << 26 | 1 << 20),
         0x8000_0007 => words(0, 0, 0, 1 << 8),
         0x8000_0008 => addresses(state, cpu),
         0x8000_001e if config.vendor == Vendor::Amd => amd_topology(config, cpu),
-        0x8000_001f if config.vendor == Vendor::Amd && config.encryption_bits > 0 => {
-            words(1, u32::from(config.encryption_bits) << 6 | 47, 0, 0)
+        0x8000_001f if config.vendor == Vendor::Amd => encryption(config),
+        0x8000_0026 if config.vendor == Vendor::Amd => {
+            // The same levels, but the outer one is called socket (4).
+            let mut level = topology(config, cpu, subleaf);
+            if subleaf == 1 {
+                level.ecx = 4 << 8 | subleaf;
+            }
+            level
         }
         _ => CpuidWords::default(),
     }
@@ -118,4 +124,16 @@ fn addresses(state: &State, cpu: usize) -> CpuidWords {
         }
     };
     words(48 << 8 | width, 0, ecx, 0)
+}
+
+/// Leaf 0x8000001F: SME where it takes address bits; SEV, ES and SNP in a guest of that kind.
+fn encryption(config: &Config) -> CpuidWords {
+    let bits = u32::from(config.encryption_bits);
+    let sev_status = config.other_msrs.get(&0xc001_0131).copied().unwrap_or(0);
+    let guest = if sev_status & 0b100 != 0 { 0b1_1010 } else { 0 };
+    let host = u32::from(bits > 0);
+    match host | guest {
+        0 => CpuidWords::default(),
+        eax => words(eax, bits << 6 | 47, 0, 0),
+    }
 }

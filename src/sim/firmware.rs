@@ -19,7 +19,9 @@ pub const CR0_KERNEL: u64 = 0x8001_0033;
 
 /// A function that rewrites one CPU's registers: number, registers as firmware first set them.
 #[derive(Clone)]
-pub struct Rewrite(Arc<dyn Fn(usize, &mut Snapshot) + Send + Sync>);
+pub struct Rewrite(Arc<RewriteFn>);
+
+type RewriteFn = dyn Fn(usize, &mut Snapshot) + Send + Sync;
 
 impl fmt::Debug for Rewrite {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -33,6 +35,8 @@ impl fmt::Debug for Rewrite {
 pub enum Scribble {
     /// All registers as they were before.
     Kept,
+    /// What reset leaves and no firmware touched: E and V clear, the rest junk, PAT of reset.
+    Reset,
     /// What firmware programmed at power-on, with the PAT of reset.
     LikeBoot,
     /// As at power-on, but E clear.
@@ -68,6 +72,7 @@ impl Scribble {
         boot.pat = boot.pat.map(|_| Pat::POWER_ON);
         match self {
             Self::Kept => return *before,
+            Self::Reset => boot = after_reset(cpu, before),
             Self::LikeBoot => {}
             Self::Off => boot.def_type = boot.def_type.disabled(),
             Self::Zeroed => {
@@ -167,18 +172,7 @@ impl State {
 
     /// The registers out of reset: V and E clear, the rest whatever it happens to be.
     pub(super) fn reset(&mut self, cpu: usize) {
-        let mut junk = self.snapshot(cpu);
-        let low = junk.phys_bits.page_mask();
-        junk.def_type = MtrrDefType::from_raw(6);
-        for (n, pair) in junk.variable.iter_mut().enumerate() {
-            let pattern = 0x9e37_79b9_7f4a_7c15_u64.wrapping_mul((n + cpu + 1) as u64);
-            *pair = VariableMtrr {
-                base: (pattern & low) | 6,
-                mask: pattern.rotate_left(17) & low,
-            };
-        }
-        junk.fixed = [0x0500_0604_0006_0106; crate::regs::FIXED_COUNT];
-        junk.pat = junk.pat.map(|_| Pat::POWER_ON);
+        let junk = after_reset(cpu, &self.snapshot(cpu));
         self.load_registers(cpu, &junk);
         let thread = &mut self.cpus[cpu];
         thread.regs.cr0 = CR0_RESET;
@@ -246,4 +240,21 @@ impl State {
         thread.forget_windows();
         self.refresh(self.cpus[cpu].core);
     }
+}
+
+/// The registers out of reset: V and E clear, the rest whatever it happens to be.
+fn after_reset(cpu: usize, before: &Snapshot) -> Snapshot {
+    let mut junk = *before;
+    let low = junk.phys_bits.page_mask();
+    junk.def_type = MtrrDefType::from_raw(6);
+    for (n, pair) in junk.variable.iter_mut().enumerate() {
+        let pattern = 0x9e37_79b9_7f4a_7c15_u64.wrapping_mul((n + cpu + 1) as u64);
+        *pair = VariableMtrr {
+            base: (pattern & low) | 6,
+            mask: pattern.rotate_left(17) & low,
+        };
+    }
+    junk.fixed = [0x0500_0604_0006_0106; crate::regs::FIXED_COUNT];
+    junk.pat = junk.pat.map(|_| Pat::POWER_ON);
+    junk
 }

@@ -1,33 +1,96 @@
 //! A simulated machine: cores, threads, MSR scopes, faults, an event log and a cost model.
 //!
-//! For tests and demonstrations, with `std` and a heap. It knows the manuals' rules, not the rest
-//! of this crate, and objects when they are broken.
+//! For tests and demonstrations, with `std` and a heap. It owns what the manuals say a processor
+//! does with MTRRs, PAT, CR0.CD and TLBs; it refuses to know the rest of this crate, so that the
+//! two check each other. It simulates no instructions and no memory contents: simulated CPUs are
+//! threads that run real code, and talk to the machine through [`CpuOps`](crate::cpu::CpuOps).
+//!
+//! ```
+//! use mtrr_pat::atomic::{Ordering, Word};
+//! use mtrr_pat::cpu::CpuOps;
+//! use mtrr_pat::regs::MsrAddr;
+//! use mtrr_pat::sim::{Config, Machine, Op, S3, Scribble};
+//!
+//! let machine = Machine::new(Config::new(2, 2)); // two cores of two threads
+//! let online = Word::new(0);
+//! machine.run(
+//!     |boot| {
+//!         boot.s3(&S3::aps(Scribble::Off)); // the APs come back with their MTRRs off
+//!         boot.send_init_sipi(2);
+//!         while online.load(Ordering::Acquire) == 0 {
+//!             boot.pause_while(&online, 0, u64::MAX); // sleeps in virtual time
+//!         }
+//!     },
+//!     |ap| {
+//!         assert_eq!(ap.rdmsr(MsrAddr::MTRR_DEF_TYPE), Ok(0x400));
+//!         online.store(1, Ordering::Release);
+//!     },
+//!     |_interrupted| (),
+//! );
+//! assert_eq!(machine.ops(2)[..2], [Op::Start, Op::Rdmsr(0x2ff, 0x400)]);
+//! machine.check()?; // no rule was broken
+//! # Ok::<(), mtrr_pat::sim::Violations>(())
+//! ```
+//!
+//! # Time
+//! With [`Schedule::Baton`] one CPU runs at a time: the one whose virtual time is smallest, the
+//! lowest number first. Every instruction, every access of a [`Word`](crate::atomic::Word) and
+//! every piece of kernel work is a scheduling point. The same configuration gives the same events;
+//! a seed changes the costs a little, and so the order. [`Costs`] are picoseconds, the time-stamp
+//! counter counts nanoseconds and is off by a different amount on every CPU.
+//! Runs of hundreds of CPUs spend their time switching threads; [`Config::quantum`] makes them
+//! coarser and faster.
+//! A CPU in [`pause_while`](crate::cpu::CpuOps::pause_while) sleeps until the word is written, its
+//! deadline passes or an interrupt arrives. A run in which nobody can go on ends with
+//! [`Stop::Deadlock`], one that spins with [`Stop::Endless`]; both name who is where.
+//! With [`Schedule::Free`] the same threads run unordered, in wall-clock time.
+//!
+//! # Rules
+//! Breaking a [`Rule`] does not stop a CPU, as hardware would not; [`Machine::check`] reports it.
+//! What hardware does punish at once is a panic: clearing CR0.CD with NW set, and setting CD in a
+//! guest that may not.
+//!
+//! # What it cannot show
+//! It has no memory contents, so incoherence is not observed but forbidden by the rules; its costs
+//! are assumptions, each marked so; interrupts come between operations, not inside them; NMIs and
+//! machine checks do not exist; a TLB never evicts, and paging-structure caches are not modelled.
 #![allow(clippy::indexing_slicing)] // CPU numbers index tables built for them; a wrong one is the test's mistake
 
+mod bus;
 mod check;
 mod config;
 mod cost;
+mod counters;
 mod cpu;
 mod cpuid;
 mod fault;
 mod firmware;
 mod log;
 mod machine;
+mod msr;
+mod ops;
+mod place;
 mod registers;
+mod run;
 mod sched;
+mod sleep;
 mod state;
+mod time;
+mod tlb;
+mod touch;
 mod types;
 mod work;
 
 pub use check::{Rule, Violation, Violations};
-pub use config::{
-    Config, Init, Mapping, MtrrScope, Numbering, Schedule, Trampoline, Vendor, firmware_map,
-};
+pub use config::{Config, Init, Mapping, MtrrScope, Numbering, Schedule, Trampoline, Vendor};
 pub use cost::{BusContention, Costs};
+pub use counters::Counters;
 pub use cpu::SimCpu;
 pub use fault::{At, Fault, What};
 pub use firmware::{CR0_KERNEL, CR0_RESET, Rewrite, S3, Scribble};
-pub use log::{Counters, Event, Op};
-pub use machine::{Machine, Stop};
-pub(crate) use sched::shared_touch;
+pub use log::{Activity, Event, Op, Span};
+pub use machine::Machine;
+pub use place::firmware_map;
+pub use run::Stop;
+pub(crate) use touch::shared_touch;
 pub use work::Ipis;

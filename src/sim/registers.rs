@@ -147,7 +147,7 @@ impl ThreadRegs {
             Register::Base(_) => value & (above | 0xf00) == 0 && self.takes_type(value as u8),
             Register::Mask(_) => value & (above | 0x7ff) == 0,
             Register::Fixed(_) => value.to_le_bytes().into_iter().all(|byte| {
-                let hidden = if self.dram_bits_open() { 0x18 } else { 0 };
+                let hidden = if self.syscfg.is_some() { 0x18 } else { 0 };
                 self.takes_type(byte & !hidden)
             }),
             Register::Pat => value
@@ -166,6 +166,19 @@ impl ThreadRegs {
         }
     }
 
+    /// Whether a write puts RdMem, WrMem and type together in a way the manual reserves.
+    pub(crate) fn reserved_dram(&self, register: Register, value: u64) -> bool {
+        let reserved = |byte: u8| {
+            matches!(
+                (byte >> 3 & 3, byte & 7),
+                (0, 6) | (1 | 2, 4 | 6) | (1, 5) | (2, 1) | (3, 5)
+            )
+        };
+        matches!(register, Register::Fixed(_))
+            && self.dram_bits_open()
+            && value.to_le_bytes().into_iter().any(reserved)
+    }
+
     /// WRMSR of a value that is accepted.
     pub(crate) fn write(&mut self, set: &mut MtrrSet, register: Register, value: u64) {
         match register {
@@ -174,7 +187,9 @@ impl ThreadRegs {
             Register::Base(n) => set.variable[n].base = value,
             Register::Mask(n) => set.variable[n].mask = value,
             Register::Fixed(n) if self.dram_bits_open() => set.fixed[n] = value,
-            Register::Fixed(n) => set.fixed[n] = value | (set.fixed[n] & DRAM_BITS),
+            Register::Fixed(n) => {
+                set.fixed[n] = (value & !DRAM_BITS) | (set.fixed[n] & DRAM_BITS);
+            }
             Register::Pat => self.pat = Some(value),
             Register::SysCfg => self.syscfg = Some(SysCfg::from_raw(value)),
             Register::TopMem2 => self.top_mem2 = value,
@@ -214,5 +229,97 @@ impl From<&Snapshot> for MtrrSet {
             variable: snapshot.variable,
             fixed: snapshot.fixed,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::config::Config;
+    use super::*;
+
+    fn cpu(config: &Config) -> (ThreadRegs, MtrrSet) {
+        let state = super::super::state::State::new(std::sync::Arc::new(config.clone()));
+        (state.cpus[0].regs.clone(), state.sets[0])
+    }
+
+    /// Whether WRMSR takes the value, register looked up by address.
+    fn takes(regs: &ThreadRegs, msr: u32, value: u64) -> bool {
+        regs.register(MsrAddr(msr))
+            .is_ok_and(|register| regs.accepts(register, value))
+    }
+
+    #[test]
+    fn reserved_bits_and_types_fault() {
+        let (regs, _) = cpu(&Config::new(1, 1));
+        assert_eq!(regs.phys_bits.get(), 39);
+        for (msr, value, taken) in [
+            (0xfe, 0xd0a, false),
+            (0x2ff, 0xc06, true),
+            (0x2ff, 0x106, false),
+            (0x2ff, 0x200, false),
+            (0x2ff, 0x1000, false),
+            (0x2ff, 0x807, false),
+            (0x200, 0x7f_ffff_f006, true),
+            (0x200, 0x80_0000_0006, false),
+            (0x200, 0x106, false),
+            (0x200, 0x2, false),
+            (0x201, 0x7f_ffff_f800, true),
+            (0x201, 0x80_0000_0800, false),
+            (0x201, 0x400, false),
+            (0x213, 0, true),
+            (0x214, 0, false),
+            (0x250, 0x0605_0401_0006_0504, true),
+            (0x250, 0x1e, false),
+            (0x26f, 0x0700_0000_0000_0000, false),
+            (0x277, 0x0007_0106_0504_0100, true),
+            (0x277, 0x03, false),
+            (0x277, 0x08, false),
+            (0xc001_0010, 0, false),
+        ] {
+            assert_eq!(takes(&regs, msr, value), taken, "{msr:#x} := {value:#x}");
+        }
+    }
+
+    #[test]
+    fn vcnt_fix_wc_and_absence_decide_what_exists() {
+        let exist = |cap: Option<u64>| {
+            let mut config = Config::new(1, 1);
+            config.boot.cap = cap.map(MtrrCap::from_raw);
+            let (regs, _) = cpu(&config);
+            (0x200..0x300)
+                .filter(|msr| regs.register(MsrAddr(*msr)).is_ok())
+                .count()
+        };
+        assert_eq!(exist(Some(0x508)), 16 + 11 + 2);
+        assert_eq!(exist(Some(0x500)), 11 + 2);
+        assert_eq!(exist(Some(0x408)), 16 + 2);
+        assert_eq!(exist(Some(0x5ff)), 80 + 11 + 2);
+        assert_eq!(exist(None), 1);
+        let mut config = Config::new(1, 1);
+        config.boot.cap = Some(MtrrCap::from_raw(0x10a));
+        config.boot.pat = None;
+        let (regs, _) = cpu(&config);
+        assert!(!takes(&regs, 0x200, 1), "WC is not supported");
+        assert!(!takes(&regs, 0x277, 0));
+    }
+
+    #[test]
+    fn dram_bits_show_only_while_bit_19_is_set() {
+        let (mut regs, mut set) = cpu(&Config::amd(1, 1));
+        let fixed = Register::Fixed(0);
+        assert_eq!(regs.read(&set, fixed), 0x0606_0606_0606_0606);
+        assert!(regs.accepts(fixed, 0x1e));
+        regs.write(&mut set, fixed, 0x0404_0404_0404_1e06);
+        assert_eq!(set.fixed[0], 0x1c1c_1c1c_1c1c_1e1e);
+        let closed = regs.syscfg.unwrap();
+        let open = closed | SysCfg::MTRR_FIX_DRAM_MOD_EN;
+        regs.write(&mut set, Register::SysCfg, open.raw());
+        assert_eq!(regs.read(&set, fixed), 0x1c1c_1c1c_1c1c_1e1e);
+        regs.write(&mut set, fixed, 0x0606_0606_0606_061e);
+        assert!(regs.reserved_dram(fixed, 0x0606_0606_0606_0606));
+        assert!(!regs.reserved_dram(fixed, 0x1e1c_1915_1008_0905));
+        regs.write(&mut set, Register::SysCfg, closed.raw());
+        assert_eq!(regs.read(&set, fixed), 0x0606_0606_0606_0606);
+        assert_eq!(set.fixed[0], 0x0606_0606_0606_061e);
     }
 }

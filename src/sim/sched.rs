@@ -1,18 +1,15 @@
 //! Who runs: the baton, sleepers, and what is said when nobody can run any more.
 
-use core::fmt::Write as _;
-use std::cell::RefCell;
-use std::panic::{Location, resume_unwind};
+use std::panic::resume_unwind;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::thread::Thread;
 use std::time::{Duration, Instant};
 
-use super::check::Rule;
 use super::config::{Config, Schedule};
-use super::log::Op;
-use super::machine::Stop;
-use super::state::{State, Status, Wait};
-use crate::atomic::{Touch, Word};
+use super::log::Activity;
+use super::run::Stop;
+use super::state::{State, Status};
 
 /// The payload with which a CPU's thread is unwound when its CPU is reset or the machine stops.
 pub(crate) struct Killed;
@@ -27,46 +24,14 @@ pub(crate) struct Shared {
     /// The CPU that runs (deterministic schedule only).
     baton: AtomicUsize,
     /// CPUs whose threads must end.
-    kill: Vec<AtomicBool>,
+    pub(super) kill: Vec<AtomicBool>,
     /// Signalled when a thread ended, an interrupt was sent, or the machine stops.
     pub(crate) changed: Condvar,
-    free: bool,
+    pub(super) free: bool,
     /// Whether any fault is configured.
     pub(crate) faulty: bool,
-    limit: Duration,
-    started: Instant,
-}
-
-thread_local! {
-    /// The machine and CPU this thread simulates.
-    static CURRENT: RefCell<Option<(Arc<Shared>, usize)>> = const { RefCell::new(None) };
-}
-
-/// Makes this thread a CPU until dropped.
-pub(crate) struct Current(Option<(Arc<Shared>, usize)>);
-
-impl Current {
-    pub(crate) fn set(shared: &Arc<Shared>, cpu: usize) -> Self {
-        Self(CURRENT.with(|current| current.replace(Some((Arc::clone(shared), cpu)))))
-    }
-}
-
-impl Drop for Current {
-    fn drop(&mut self) {
-        let before = self.0.take();
-        CURRENT.with(|current| *current.borrow_mut() = before);
-    }
-}
-
-/// Told by every access of the crate's shared words, before it happens. Threads that are no
-/// simulated CPU pass.
-pub(crate) fn shared_touch(how: Touch, word: *const u8) {
-    let current = CURRENT.with(|current| current.borrow().clone());
-    if let Some((shared, cpu)) = current
-        && !std::thread::panicking()
-    {
-        shared.touch(cpu, how, word.addr());
-    }
+    pub(super) limit: Duration,
+    pub(super) started: Instant,
 }
 
 impl Shared {
@@ -104,11 +69,19 @@ impl Shared {
             drop(state);
             resume_unwind(Box::new(Killed));
         }
+        state.steps += 1;
+        if state.steps > state.config.max_steps && state.stop.is_none() {
+            let report = state.who_waits();
+            self.stop_all(&mut state, Stop::Endless(report));
+            drop(state);
+            resume_unwind(Box::new(Killed));
+        }
         if self.free {
             state = self.enter_free(state, cpu);
         } else {
             let key = (state.cpus[cpu].time, cpu);
-            if state.queue.first().is_some_and(|first| *first < key) {
+            let due = (key.0.saturating_sub(state.config.quantum), cpu);
+            if state.queue.first().is_some_and(|first| *first < due) {
                 state.enqueue(cpu, key.0);
                 state = self.hand_over(state, cpu);
             }
@@ -135,22 +108,27 @@ impl Shared {
     }
 
     /// Passes the baton to whoever is next, and sleeps until it comes back.
-    fn hand_over<'a>(&'a self, mut state: Guard<'a>, cpu: usize) -> Guard<'a> {
-        match state.dequeue() {
+    pub(super) fn hand_over<'a>(&'a self, mut state: Guard<'a>, cpu: usize) -> Guard<'a> {
+        let next = match state.dequeue() {
             Some(next) if next == cpu => return state,
-            Some(next) => self.pass(&state, next),
-            None => self.nobody(&mut state),
-        }
+            Some(next) => state.cpus[next].handle.clone().map(|thread| (next, thread)),
+            None => {
+                self.nobody(&mut state);
+                None
+            }
+        };
+        // Unlocked first, so that the other thread does not wake only to wait for the lock.
         drop(state);
+        if let Some((next, thread)) = next {
+            self.pass(next, &thread);
+        }
         self.await_baton(cpu);
         self.lock()
     }
 
-    fn pass(&self, state: &State, next: usize) {
+    fn pass(&self, next: usize, thread: &Thread) {
         self.baton.store(next, Ordering::Release);
-        if let Some(thread) = &state.cpus[next].handle {
-            thread.unpark();
-        }
+        thread.unpark();
     }
 
     /// Sleeps until this CPU has the baton; unwinds if it is killed instead.
@@ -163,120 +141,6 @@ impl Shared {
                 return;
             }
             std::thread::park();
-        }
-    }
-
-    /// Sleeps until the word may have changed, or the deadline (picoseconds) has passed.
-    pub(crate) fn wait_word(
-        &self,
-        mut state: Guard<'_>,
-        cpu: usize,
-        (word, seen): (&Word, u32),
-        deadline: Option<u64>,
-        place: &'static Location<'static>,
-    ) {
-        let since = state.cpus[cpu].time;
-        let address = word.address().addr();
-        state.cpus[cpu].wait = Some(Wait {
-            word: address,
-            seen,
-            since,
-            place,
-        });
-        if self.free {
-            drop(state);
-            std::thread::sleep(Duration::from_micros(20));
-            return;
-        }
-        if word.peek() != seen || deadline.is_some_and(|deadline| deadline <= since) {
-            let pause = state.config.costs.pause;
-            state.charge(cpu, pause);
-            return;
-        }
-        state.cpus[cpu].status = Status::Waiting;
-        state.waiters.entry(address).or_default().push(cpu);
-        if let Some(deadline) = deadline {
-            state.enqueue(cpu, deadline);
-        }
-        let mut state = self.hand_over(state, cpu);
-        let waited = state.cpus[cpu].time.saturating_sub(since);
-        state.cpus[cpu].counters.waited += waited;
-    }
-
-    /// Sleeps in HLT until an interrupt is pending (`true`) or the machine stops (`false`).
-    pub(crate) fn wait_interrupt<'a>(&'a self, mut state: Guard<'a>, cpu: usize) -> bool {
-        let core = state.cpus[cpu].core;
-        while !(state.cpus[cpu].pending && state.cpus[cpu].regs.interrupts) {
-            if state.stopping {
-                return false;
-            }
-            state.cpus[cpu].status = Status::Halted;
-            state.refresh(core);
-            if self.free {
-                let (guard, _) = self
-                    .changed
-                    .wait_timeout(state, Duration::from_millis(10))
-                    .unwrap_or_else(PoisonError::into_inner);
-                drop(guard);
-                state = self.enter(cpu);
-            } else {
-                state = self.hand_over(state, cpu);
-            }
-            state.cpus[cpu].status = Status::Ready;
-            state.refresh(core);
-        }
-        true
-    }
-
-    /// Never returns: the CPU is stuck until the machine stops or it is reset.
-    pub(crate) fn stuck<'a>(&'a self, mut state: Guard<'a>, cpu: usize) -> ! {
-        state.record(cpu, Op::Stuck);
-        state.cpus[cpu].status = Status::Stuck;
-        let core = state.cpus[cpu].core;
-        state.refresh(core);
-        self.changed.notify_all();
-        if self.free {
-            while !state.stopping && !self.kill[cpu].load(Ordering::Acquire) {
-                if self.started.elapsed() > self.limit {
-                    let report = state.who_waits();
-                    self.stop_all(&mut state, Stop::Deadlock(report));
-                }
-                let woken = self.changed.wait_timeout(state, Duration::from_millis(10));
-                state = woken.unwrap_or_else(PoisonError::into_inner).0;
-            }
-        } else if !state.stopping {
-            drop(self.hand_over(state, cpu));
-        }
-        resume_unwind(Box::new(Killed));
-    }
-
-    /// One access of a shared word.
-    fn touch(&self, cpu: usize, how: Touch, word: usize) {
-        let mut state = self.enter(cpu);
-        let costs = state.config.costs;
-        let cost = match how {
-            Touch::Load => {
-                state.record(cpu, Op::SharedLoad);
-                costs.shared_access
-            }
-            Touch::Store => {
-                state.record(cpu, Op::SharedStore);
-                costs.shared_access
-            }
-            Touch::Locked => {
-                state.record(cpu, Op::SharedLocked);
-                costs.locked
-            }
-            Touch::Fence => {
-                state.cpus[cpu].counters.fences += 1;
-                costs.locked
-            }
-        };
-        state.check_touch(cpu, how);
-        state.charge(cpu, cost);
-        if matches!(how, Touch::Store | Touch::Locked) {
-            let at = state.cpus[cpu].time + costs.visible;
-            state.wake_word(word, at);
         }
     }
 
@@ -300,7 +164,11 @@ impl Shared {
         }
         if !killed && !self.free && state.stop.is_none() {
             match state.dequeue() {
-                Some(next) => self.pass(&state, next),
+                Some(next) => {
+                    if let Some(thread) = &state.cpus[next].handle {
+                        self.pass(next, thread);
+                    }
+                }
                 None => self.nobody(&mut state),
             }
         }
@@ -312,7 +180,7 @@ impl Shared {
         for n in 0..state.cpus.len() {
             match state.cpus[n].status {
                 Status::Halted => {
-                    let at = state.cpus[n].time;
+                    let at = state.cpus[0].time;
                     state.make_ready(n, at);
                 }
                 Status::Stuck => self.kill_thread(state, n),
@@ -336,7 +204,7 @@ impl Shared {
         self.stop_all(state, stop);
     }
 
-    fn stop_all(&self, state: &mut State, why: Stop) {
+    pub(super) fn stop_all(&self, state: &mut State, why: Stop) {
         state.stopping = true;
         state.stop.get_or_insert(why);
         for n in 0..state.cpus.len() {
@@ -352,10 +220,21 @@ impl Shared {
         }
     }
 
-    /// Ends the threads of CPUs from outside (INIT, S3) and returns when they are gone.
-    pub(crate) fn kill_and_wait<'a>(&'a self, mut state: Guard<'a>, cpus: &[usize]) -> Guard<'a> {
+    /// Ends the threads of CPUs from outside (INIT, S3) at a moment, and returns when they are
+    /// gone.
+    pub(crate) fn kill_and_wait<'a>(
+        &'a self,
+        mut state: Guard<'a>,
+        cpus: &[usize],
+        now: u64,
+    ) -> Guard<'a> {
         for &n in cpus {
             if state.cpus[n].status != Status::Off {
+                let since = state.cpus[n].time;
+                if state.cpus[n].status == Status::Halted && since < now {
+                    state.span(n, since, now, Activity::Halted);
+                    state.cpus[n].time = now;
+                }
                 self.kill_thread(&state, n);
             }
         }
@@ -370,90 +249,5 @@ impl Shared {
             self.kill[n].store(false, Ordering::Release);
         }
         state
-    }
-}
-
-impl State {
-    pub(crate) fn enqueue(&mut self, cpu: usize, time: u64) {
-        self.queue.insert((time, cpu));
-        self.cpus[cpu].queued = Some(time);
-    }
-
-    fn leave_queue(&mut self, cpu: usize) {
-        if let Some(time) = self.cpus[cpu].queued.take() {
-            self.queue.remove(&(time, cpu));
-        }
-        if self.cpus[cpu].status == Status::Waiting
-            && let Some(wait) = self.cpus[cpu].wait
-            && let Some(waiters) = self.waiters.get_mut(&wait.word)
-        {
-            waiters.retain(|n| *n != cpu);
-        }
-    }
-
-    /// Takes the next CPU out of the queue and lets its time reach the moment it was queued for.
-    fn dequeue(&mut self) -> Option<usize> {
-        let &(time, cpu) = self.queue.first()?;
-        self.leave_queue(cpu);
-        let this = &mut self.cpus[cpu];
-        this.time = this.time.max(time);
-        this.status = Status::Ready;
-        Some(cpu)
-    }
-
-    /// Makes a sleeping CPU run again at `time`.
-    pub(crate) fn make_ready(&mut self, cpu: usize, time: u64) {
-        self.leave_queue(cpu);
-        self.cpus[cpu].status = Status::Ready;
-        let time = time.max(self.cpus[cpu].time);
-        self.enqueue(cpu, time);
-    }
-
-    fn wake_word(&mut self, word: usize, at: u64) {
-        for cpu in self.waiters.remove(&word).unwrap_or_default() {
-            let at = self.cpus[cpu]
-                .queued
-                .map_or(at, |deadline| deadline.min(at));
-            self.make_ready(cpu, at);
-        }
-    }
-
-    /// Who is where, for a report of a hang.
-    pub(crate) fn who_waits(&self) -> String {
-        let mut text = String::from("no simulated CPU can go on:");
-        for (n, cpu) in self.cpus.iter().enumerate() {
-            if cpu.status == Status::Off && n != 0 {
-                continue;
-            }
-            let (status, last) = (cpu.status, cpu.last);
-            let _ = write!(text, "\n  CPU {n} at {} ps: {status:?}", cpu.time);
-            if let Some(wait) = cpu.wait {
-                let Wait {
-                    word,
-                    seen,
-                    since,
-                    place,
-                } = wait;
-                let _ = write!(
-                    text,
-                    " for word {word:#x} to stop being {seen:#x}, since {since} ps, in {place}"
-                );
-            }
-            let _ = write!(text, ", last did {last:?}");
-        }
-        text
-    }
-
-    /// The rules for shared words.
-    fn check_touch(&mut self, cpu: usize, how: Touch) {
-        let this = &self.cpus[cpu];
-        let mtrrs_off = this.regs.cap.is_some() && !self.sets[this.set].enabled();
-        if this.in_window {
-            let text = format!("{how:?} of a shared word inside the window");
-            self.violate(cpu, Rule::SharedTouchInWindow, text);
-        } else if how == Touch::Locked && mtrrs_off {
-            let text = String::from("a locked instruction is a bus lock on uncachable memory");
-            self.violate(cpu, Rule::LockedWithMtrrsOff, text);
-        }
     }
 }

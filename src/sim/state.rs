@@ -5,15 +5,16 @@ use std::panic::Location;
 use std::sync::Arc;
 use std::thread::Thread;
 
+use super::bus::WriteQueue;
 use super::check::{Rule, Violation};
 use super::config::{Config, MtrrScope, Schedule};
-use super::cost::Pace;
+use super::counters::Counters;
 use super::firmware::CR0_KERNEL;
-use super::log::{Counters, Event, Op};
-use super::machine::Stop;
+use super::log::{Event, Op, Span};
 use super::registers::{MtrrSet, ThreadRegs};
-use super::types::{Entry, Tlb, effective_type, pcid};
-use crate::memtype::PatType;
+use super::run::Stop;
+use super::tlb::Tlb;
+use super::touch::Lines;
 use crate::snapshot::Snapshot;
 
 /// What a CPU is doing, as the scheduler sees it.
@@ -72,6 +73,7 @@ pub(crate) struct Cpu {
     pub(crate) last: Option<Op>,
     pub(crate) counters: Counters,
     pub(crate) life: Life,
+    pub(crate) spans: Vec<Span>,
 }
 
 /// Counts since the last SIPI, for faults.
@@ -89,6 +91,11 @@ impl Cpu {
         self.owns_cd = false;
         self.in_window = false;
         self.reset_cd = self.regs.cache_disabled();
+    }
+
+    /// Whether its siblings must hold still. For a CPU that is stuck they would do so for ever.
+    pub(crate) fn holds_core(&self) -> bool {
+        self.owns_cd && self.status != Status::Stuck
     }
 
     /// Whether it executes instructions.
@@ -119,6 +126,10 @@ pub(crate) struct State {
     pub(crate) llc_busy: Vec<u64>,
     pub(crate) memory_busy: u64,
     pub(crate) random: u64,
+    pub(crate) lines: Lines,
+    pub(crate) bus: WriteQueue,
+    /// Scheduling points of this run.
+    pub(crate) steps: u64,
 }
 
 impl State {
@@ -147,6 +158,9 @@ impl State {
             random: match config.schedule {
                 Schedule::Baton { seed } | Schedule::Free { seed } => seed,
             },
+            lines: Lines::default(),
+            bus: WriteQueue::default(),
+            steps: 0,
             config: Arc::clone(&config),
         };
         for cpu in 0..config.cpus() {
@@ -198,140 +212,10 @@ impl State {
             .any(|n| self.cpus[n].alive && self.cpus[n].regs.cache_disabled())
     }
 
-    /// Works out again who of a core fetches uncached, after a register or a status changed.
-    pub(crate) fn refresh(&mut self, core: usize) {
-        let off = self.core_cache_disabled(core);
-        let mut any = false;
-        for n in self.threads_of(core) {
-            let uncached = off || !self.type_now(n, self.config.code, 0).is_cacheable();
-            let this = &mut self.cpus[n];
-            this.uncached = uncached && this.runs();
-            any |= this.uncached;
-        }
-        if any != self.core_uncached[core] {
-            self.core_uncached[core] = any;
-            if any {
-                self.uncached_cores += 1;
-            } else {
-                self.uncached_cores -= 1;
-            }
-        }
-    }
-
-    pub(crate) fn pace(&self, cpu: usize) -> Pace {
-        let this = &self.cpus[cpu];
-        let sibling_uncached = self.config.threads > 1
-            && self
-                .threads_of(this.core)
-                .any(|n| n != cpu && self.cpus[n].uncached);
-        Pace {
-            uncached: this.uncached,
-            sibling_uncached,
-            other_cores: self.uncached_cores - u64::from(self.core_uncached[this.core]),
-        }
-    }
-
-    /// Lets time pass on a CPU for one privileged instruction and the code around it.
-    pub(crate) fn charge(&mut self, cpu: usize, cost: u64) {
-        let pace = self.pace(cpu);
-        let costs = &self.config.costs;
-        let total = cost + costs.instructions(costs.instructions_per_op, pace);
-        self.spend(cpu, total);
-    }
-
-    /// Lets time pass on a CPU; with a seed, more or less of it.
-    pub(crate) fn spend(&mut self, cpu: usize, cost: u64) {
-        let cost = if self.random == 0 {
-            cost
-        } else {
-            let dice = self.dice();
-            let scaled = cost / 1024 * (512 + dice % 1024) + cost % 1024;
-            if dice >> 58 == 0 {
-                scaled + (dice >> 20) % 20_000_000
-            } else {
-                scaled
-            }
-        };
-        if matches!(self.config.schedule, Schedule::Baton { .. }) {
-            self.cpus[cpu].time += cost;
-        }
-    }
-
-    /// The next pseudo-random number (splitmix64).
-    pub(crate) const fn dice(&mut self) -> u64 {
-        self.random = self.random.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut z = self.random;
-        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        z ^ (z >> 31)
-    }
-
-    /// The slot and globalness a page is mapped with.
-    fn mapping(&self, address: u64) -> (u8, bool) {
-        self.config
-            .mappings
-            .iter()
-            .find(|area| (area.start..area.end).contains(&address))
-            .map_or((0, address >> 12 == self.config.code >> 12), |area| {
-                (area.slot, area.global)
-            })
-    }
-
-    pub(crate) fn type_now(&self, cpu: usize, address: u64, slot: u8) -> PatType {
-        let this = &self.cpus[cpu];
-        effective_type(
-            self.config.vendor,
-            &this.regs,
-            &self.sets[this.set],
-            address,
-            slot,
-        )
-    }
-
-    /// Looks a page up in the TLB, filling it if need be: the type held, and what it costs.
-    pub(crate) fn translate(&mut self, cpu: usize, address: u64) -> (PatType, u64) {
-        let page = address >> 12;
-        let (slot, global) = self.mapping(address);
-        let space = pcid(self.cpus[cpu].regs.cr3, self.cpus[cpu].regs.cr4);
-        if let Some(entry) = self.cpus[cpu].tlb.entries.get(&page)
-            && (entry.global || entry.pcid == space)
-        {
-            return (entry.held, 0);
-        }
-        let held = self.type_now(cpu, address, slot);
-        let this = &mut self.cpus[cpu];
-        this.counters.tlb_fills += 1;
-        this.tlb.entries.insert(
-            page,
-            Entry {
-                held,
-                slot,
-                global,
-                pcid: space,
-            },
-        );
-        (held, self.config.costs.tlb_refill)
-    }
-
-    /// The pages a CPU holds under a type its registers no longer give: page address, type held,
-    /// type now.
-    pub(crate) fn stale(&self, cpu: usize) -> Vec<(u64, PatType, PatType)> {
-        let entries = self.cpus[cpu].tlb.entries.iter();
-        entries
-            .map(|(page, entry)| {
-                (
-                    page << 12,
-                    entry.held,
-                    self.type_now(cpu, page << 12, entry.slot),
-                )
-            })
-            .filter(|(_, held, now)| held != now)
-            .collect()
-    }
-
     pub(crate) fn forget_caches(&mut self) {
         self.core_dirty.fill(0);
         self.llc_dirty.fill(0);
+        self.lines = Lines::default();
     }
 }
 
@@ -375,5 +259,6 @@ fn new_cpu(config: &Config, n: usize) -> Cpu {
         last: None,
         counters: Counters::default(),
         life: Life::default(),
+        spans: Vec::new(),
     }
 }

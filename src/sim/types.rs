@@ -1,13 +1,10 @@
-//! The memory type an access gets on a simulated CPU, and the TLB that remembers it.
+//! The memory type an access gets on a simulated CPU.
 //!
 //! Written from the manuals and apart from the crate's own lookup, so that the two check each
 //! other.
 
-use std::collections::BTreeMap;
-
 use super::config::Vendor;
 use super::registers::{MtrrSet, ThreadRegs};
-use crate::cpu::CR4_PCIDE;
 use crate::memtype::{MemType, PatType};
 use crate::ranges::{FIXED_END, FIXED_RANGES};
 use crate::regs::{MtrrCap, MtrrDefType, SysCfg};
@@ -106,36 +103,87 @@ pub(crate) fn effective_type(
     combined(vendor, mtrr_type(regs, set, address), pat)
 }
 
-/// What a TLB entry holds.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Entry {
-    pub(crate) held: PatType,
-    pub(crate) slot: u8,
-    pub(crate) global: bool,
-    pub(crate) pcid: u64,
-}
+#[cfg(test)]
+mod tests {
+    use super::*;
 
-/// The translations one logical processor holds, with the types they had when they were filled.
-/// Never evicts: the worst case for staleness.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct Tlb {
-    pub(crate) entries: BTreeMap<u64, Entry>,
-}
-
-impl Tlb {
-    /// Everything, global entries too.
-    pub(crate) fn flush_all(&mut self) {
-        self.entries.clear();
+    /// Rows as the manuals' tables have them; columns UC WC WT WP WB UC-.
+    fn rows(vendor: Vendor) -> [String; 5] {
+        let columns = [
+            PatType::Uncachable,
+            PatType::WriteCombining,
+            PatType::WriteThrough,
+            PatType::WriteProtected,
+            PatType::WriteBack,
+            PatType::UncachedMinus,
+        ];
+        MemType::ALL.map(|mtrr| {
+            let row: Vec<_> = columns
+                .iter()
+                .map(|pat| combined(vendor, mtrr, *pat).short())
+                .collect();
+            row.join(" ")
+        })
     }
 
-    /// What MOV to CR3 flushes: non-global entries of one address space.
-    pub(crate) fn flush_space(&mut self, pcid: u64) {
-        self.entries
-            .retain(|_, entry| entry.global || entry.pcid != pcid);
+    #[test]
+    fn mtrr_and_pat_combine_as_the_manuals_say() {
+        assert_eq!(
+            rows(Vendor::Intel),
+            [
+                "UC WC UC UC UC UC",
+                "UC WC UC UC WC WC",
+                "UC WC WT WP WT UC",
+                "UC WC WT WP WP WC",
+                "UC WC WT WP WB UC",
+            ]
+        );
+        // The CD type of the APM counts as UC.
+        assert_eq!(
+            rows(Vendor::Amd),
+            [
+                "UC WC UC UC UC UC",
+                "UC WC UC UC WC WC",
+                "UC WC WT UC WT UC",
+                "UC WC UC WP WP UC",
+                "UC WC WT WP WB UC",
+            ]
+        );
     }
-}
 
-/// The address space CR3 names.
-pub(crate) const fn pcid(cr3: u64, cr4: u64) -> u64 {
-    if cr4 & CR4_PCIDE == 0 { 0 } else { cr3 & 0xfff }
+    #[test]
+    fn ranges_overlap_and_default() {
+        use crate::regs::VariableMtrr;
+        let config = std::sync::Arc::new(super::super::config::Config::amd(1, 1));
+        let state = super::super::state::State::new(config);
+        let (mut regs, mut set) = (state.cpus[0].regs.clone(), state.sets[0]);
+        let at = |regs: &ThreadRegs, set: &MtrrSet, address| mtrr_type(regs, set, address).short();
+        assert_eq!(at(&regs, &set, 0x1000), "WB");
+        assert_eq!(at(&regs, &set, 0xa_0000), "UC");
+        assert_eq!(at(&regs, &set, 0x8000_0000), "UC");
+        assert_eq!(at(&regs, &set, 0x2_3fff_ffff), "WB");
+        assert_eq!(at(&regs, &set, 0x2_4000_0000), "UC");
+        // Only the forced default covers this byte once the third range is gone.
+        set.variable[2] = VariableMtrr::default();
+        assert_eq!(at(&regs, &set, 0x2_3fff_ffff), "WB");
+        regs.top_mem2 = 0;
+        assert_eq!(at(&regs, &set, 0x2_3fff_ffff), "UC");
+        let block =
+            |memtype| VariableMtrr::from_block(0x10_0000, 0x1000, memtype, regs.phys_bits).unwrap();
+        for (memtype, short) in [
+            (MemType::WriteThrough, "WT"),
+            (MemType::WriteCombining, "UC"),
+            (MemType::Uncachable, "UC"),
+            (MemType::WriteBack, "WB"),
+        ] {
+            set.variable[5] = block(memtype);
+            assert_eq!(at(&regs, &set, 0x10_0fff), short);
+        }
+        set.def_type &= !MtrrDefType::FE;
+        assert_eq!(at(&regs, &set, 0xa_0000), "WB");
+        set.def_type = 0x406;
+        assert_eq!(at(&regs, &set, 0x1000), "UC");
+        regs.cap = None;
+        assert_eq!(at(&regs, &set, 0x1000), "WB");
+    }
 }

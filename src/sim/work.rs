@@ -43,6 +43,16 @@ impl<'run> SimCpu<'run> {
         state.access(self.number, op, address);
     }
 
+    /// Idles until this moment of virtual time (picoseconds), interrupts taken at its end. Free-
+    /// running CPUs return at once.
+    pub fn wait_until(&mut self, time: u64) {
+        let mut state = self.shared.enter(self.number);
+        let now = state.cpus[self.number].time;
+        state.spend_exactly(self.number, time.saturating_sub(now));
+        drop(state);
+        self.take_interrupts();
+    }
+
     /// HLT until an interrupt was taken: `true`. `false` when the boot CPU's code has returned, so
     /// that no interrupt will come. With interrupts masked it sleeps until then.
     pub fn halt_until_ipi(&mut self) -> bool {
@@ -85,7 +95,8 @@ impl<'run> SimCpu<'run> {
         state.check_sibling(number, "SIPI");
         state.record(number, Op::Sipi(to));
         state.charge(number, 0);
-        let mut state = self.shared.kill_and_wait(state, &[to]);
+        let now = state.cpus[number].time;
+        let mut state = self.shared.kill_and_wait(state, &[to], now);
         let Some(late) = state.start_delay(to) else {
             return;
         };
@@ -102,6 +113,7 @@ impl<'run> SimCpu<'run> {
 
     /// Suspends to RAM and wakes again: every register and cache is lost, and firmware brings back
     /// what the profile says. The APs must be off or halted; they are off afterwards.
+    /// Free-running ones are given a second to get there.
     ///
     /// # Panics
     /// On another CPU than the boot CPU.
@@ -110,13 +122,15 @@ impl<'run> SimCpu<'run> {
         self.take_interrupts();
         let mut state = self.shared.enter(0);
         let others: Vec<usize> = (1..state.cpus.len()).collect();
+        state = self.shared.settle(state);
         for &n in &others {
             if state.cpus[n].runs() {
                 let text = format!("it was {:?}", state.cpus[n].status);
                 state.violate(n, Rule::SuspendedWhileRunning, text);
             }
         }
-        let mut state = self.shared.kill_and_wait(state, &others);
+        let now = state.cpus[0].time;
+        let mut state = self.shared.kill_and_wait(state, &others, now);
         state.record(0, Op::S3);
         let cost = state.config.costs.s3;
         state.spend_exactly(0, cost);
@@ -233,44 +247,6 @@ impl State {
         let cost = self.config.costs.access(cached, pace) + self.config.costs.instructions(1, pace);
         self.spend(cpu, cost);
         self.cpus[cpu].working = true;
-    }
-
-    /// Leaves dirty lines in the core's caches; what does not fit goes to the last-level cache.
-    fn dirty(&mut self, cpu: usize, lines: u64) {
-        let core = self.cpus[cpu].core;
-        let llc = core / self.config.cores_per_llc.max(1);
-        let room = self
-            .config
-            .costs
-            .core_lines
-            .saturating_sub(self.core_dirty[core]);
-        let here = lines.min(room);
-        self.core_dirty[core] += here;
-        let shared = self.llc_dirty[llc].saturating_add(lines - here);
-        self.llc_dirty[llc] = shared.min(self.config.costs.llc_lines);
-    }
-
-    /// WBINVD: looks at every line, writes the dirty ones at the bandwidth all CPUs share.
-    pub(super) fn write_back(&mut self, cpu: usize) {
-        let costs = self.config.costs;
-        let core = self.cpus[cpu].core;
-        let llc = core / self.config.cores_per_llc.max(1);
-        let now = self.cpus[cpu].time;
-        let mut start = now;
-        if costs.wbinvd_serialised_per_llc {
-            start = start.max(self.llc_busy[llc]);
-        }
-        let lines =
-            core::mem::take(&mut self.core_dirty[core]) + core::mem::take(&mut self.llc_dirty[llc]);
-        self.cpus[cpu].counters.lines_written_back += lines;
-        let looked = (costs.core_lines + costs.llc_lines) * costs.wbinvd_per_line;
-        let mut end = start + costs.wbinvd_base + looked;
-        if lines > 0 {
-            self.memory_busy = self.memory_busy.max(start) + lines * costs.write_back_line;
-            end = end.max(self.memory_busy);
-        }
-        self.llc_busy[llc] = end;
-        self.spend(cpu, end - now);
     }
 }
 

@@ -94,11 +94,10 @@ impl<const CPUS: usize> CacheSync<CPUS> {
             self.act(decided, cpu, number, consent, &want, outcome)?;
             slot.record.epoch.store(epoch, Ordering::Relaxed);
             let counted = slot.record.counted.load(Ordering::Relaxed) != 0;
-            if counted || matches!(consent, Consent::Alone) {
-                return Ok(());
-            }
+            // In a meeting the epoch cannot move, and the leader counts everybody at its end.
+            let by_itself = matches!(consent, Consent::Ask(_)) && !counted;
             // A locked instruction: this CPU's MTRRs are in line by now.
-            if self.target.join(epoch).is_ok() {
+            if !by_itself || self.target.join(epoch).is_ok() {
                 slot.record.counted.store(1, Ordering::Relaxed);
                 return Ok(());
             }
@@ -120,6 +119,7 @@ impl<const CPUS: usize> CacheSync<CPUS> {
         let slot = self.slot(number)?;
         let core = Core::of(&self.slots, number);
         let mut attempt = 1;
+        let mut torn = false;
         loop {
             // A sibling that came first may be waiting for this CPU.
             hold_point(core, cpu, &policy.bounds, usize::MAX);
@@ -139,12 +139,13 @@ impl<const CPUS: usize> CacheSync<CPUS> {
             } else {
                 plan.apply(cpu, want, platform, policy)
             };
-            let disturbed = matches!(
-                result,
-                Err(Error::WriteIgnored { left, .. }) if left != Left::Torn
-            );
-            if !disturbed || attempt == ATTEMPTS {
-                return result;
+            let Err(Error::WriteIgnored { left, .. }) = result else {
+                return result.map_err(|error| still_torn(error, torn));
+            };
+            // What a later attempt puts back is then only the torn map, with E clear.
+            torn |= left == Left::Torn;
+            if attempt == ATTEMPTS {
+                return result.map_err(|error| still_torn(error, torn));
             }
             attempt += 1;
         }
@@ -190,6 +191,14 @@ impl<const CPUS: usize> CacheSync<CPUS> {
             slot.record.windows_seen.store(windows, Ordering::Relaxed);
             *path = dearer(*path, Path::Flush);
         }
+    }
+}
+
+const fn still_torn(error: Error, torn: bool) -> Error {
+    if torn {
+        error.with_left(Left::Torn)
+    } else {
+        error
     }
 }
 

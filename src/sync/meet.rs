@@ -244,6 +244,9 @@ impl<const CPUS: usize> CacheSync<CPUS> {
             },
             |cpu| self.step(decided, cpu, me),
         );
+        if stuck.is_ok() {
+            self.target.recount(self.counted());
+        }
         match stuck {
             Ok(Stuck { count: 0, .. }) => {}
             Ok(Stuck { count, first }) => return Err(Error::Stuck { count, first }),
@@ -261,6 +264,12 @@ impl<const CPUS: usize> CacheSync<CPUS> {
             log::warn!("{}", self.report());
         }
         Ok(summary)
+    }
+
+    /// CPUs that are in line by their own account: all that may run were in the meeting.
+    fn counted(&self) -> u32 {
+        let counted = |slot: &&Slot| slot.record.counted.load(Ordering::Relaxed) != 0;
+        self.slots.iter().filter(counted).count() as u32
     }
 
     fn flush_after_meeting(&self, cpu: &mut impl CpuOps, number: usize) {

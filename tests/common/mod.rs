@@ -1,6 +1,9 @@
 //! A kernel for the simulated machine, written against the public API as a kernel author would.
 #![allow(dead_code)] // each test file uses its part
 
+pub mod one_cpu;
+pub mod timeline;
+
 use mtrr_pat::atomic::{Ordering, Word};
 use mtrr_pat::cpu::CpuOps;
 use mtrr_pat::error::Error;
@@ -76,10 +79,24 @@ impl Kernel {
     /// Declares and starts one AP.
     pub fn start(&self, boot: &mut SimCpu<'_>, ap: usize) -> Result<(), Error> {
         let apic = boot.machine().config().apic_id(ap);
+        self.start_at(boot, ap, Place::Apic(apic))
+    }
+
+    /// The same with the kernel's word about its place.
+    pub fn start_at(&self, boot: &mut SimCpu<'_>, ap: usize, place: Place) -> Result<(), Error> {
         self.up[ap].store(0, Ordering::Release);
-        self.sync.starting(boot, ap, Place::Apic(apic))?;
-        boot.send_init_sipi(ap);
-        Ok(())
+        // Between its declaration and its SIPI a CPU answers nobody: who starts it must not be
+        // made to wait for it by an interrupt.
+        let enabled = boot.interrupts_enabled();
+        boot.cli();
+        let declared = self.sync.starting(boot, ap, place);
+        if declared.is_ok() {
+            boot.send_init_sipi(ap);
+        }
+        if enabled {
+            boot.sti();
+        }
+        declared
     }
 
     /// Waits until an AP is up, as every wait loop of the boot CPU must.
@@ -96,6 +113,11 @@ impl Kernel {
         true
     }
 
+    /// Tells the boot CPU that an AP is up.
+    pub fn signal(&self, me: usize) {
+        self.up[me].store(1, Ordering::Release);
+    }
+
     /// What an AP does from its SIPI on.
     pub fn ap(&self, cpu: &mut SimCpu<'_>) {
         let me = cpu.number();
@@ -103,7 +125,7 @@ impl Kernel {
         cpu.work(self.work.0);
         let _ = self.sync.ap_online(cpu, me, |sibling| ipis.send(sibling));
         cpu.work(self.work.1);
-        self.up[me].store(1, Ordering::Release);
+        self.signal(me);
         cpu.sti();
         while cpu.halt_until_ipi() {}
     }
@@ -136,6 +158,12 @@ impl Kernel {
         let outcome = self.sync.boot_resume(boot, 0).unwrap();
         assert_eq!(outcome.error, None, "{outcome}");
     }
+}
+
+/// What a CPU's last sync came to.
+pub fn outcome(kernel: &Kernel, cpu: usize) -> mtrr_pat::report::Outcome {
+    let line = kernel.sync.report().cpus().find(|line| line.cpu == cpu);
+    line.and_then(|line| line.outcome).unwrap()
 }
 
 /// All APs in order of their numbers.

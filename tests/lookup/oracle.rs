@@ -3,7 +3,8 @@
 
 use mtrr_pat::memtype::MemType;
 use mtrr_pat::overlap::{MtrrType, Undefined};
-use mtrr_pat::regs::SysCfg;
+use mtrr_pat::ranges::PhysBits;
+use mtrr_pat::regs::{MtrrCap, MtrrDefType, SysCfg, VariableMtrr};
 use mtrr_pat::snapshot::Snapshot;
 
 /// The type of the page at `addr`.
@@ -122,4 +123,101 @@ impl Rng {
     pub fn one_in(&mut self, chances: u64) -> bool {
         self.below(chances) == 0
     }
+}
+
+/// A register file of any content: from what firmware leaves to garbage no hardware would take.
+pub fn register_file(rng: &mut Rng) -> Snapshot {
+    let width = 32 + rng.below(21) as u8;
+    let mut snapshot = Snapshot::empty(PhysBits::new(width).unwrap());
+    let count = match rng.below(4) {
+        0 => rng.below(256),
+        _ => rng.below(12),
+    };
+    let garbage = rng.one_in(4);
+    let low_bits = if garbage {
+        rng.next() & 0xffff_ffff_ffff_f200
+    } else {
+        0
+    };
+    snapshot.cap = (!rng.one_in(50)).then(|| MtrrCap::from_raw(count | 0x500 & !low_bits));
+    let flags = if rng.one_in(10) {
+        rng.next() & 0xc00
+    } else {
+        0xc00
+    };
+    snapshot.def_type = MtrrDefType::from_raw(type_byte(rng) | flags | low_bits & !0xff);
+    for word in &mut snapshot.fixed {
+        let byte = type_byte(rng);
+        *word = (0..8).fold(0, |word, _| {
+            let other = type_byte(rng) | if rng.one_in(3) { 0x18 } else { 0 };
+            word << 8 | if rng.one_in(2) { byte } else { other }
+        });
+    }
+    for slot in snapshot.variable.iter_mut().take(count as usize) {
+        *slot = range(rng, u64::from(width), garbage);
+    }
+    if rng.one_in(2) {
+        snapshot.syscfg = Some(SysCfg::from_raw(rng.next() | rng.next()));
+        snapshot.top_mem2 = rng.next() >> rng.below(40);
+    }
+    snapshot
+}
+
+fn type_byte(rng: &mut Rng) -> u64 {
+    match rng.below(40) {
+        0 => rng.below(256),
+        pick => [0, 1, 4, 5, 6, 6, 6, 0][pick as usize % 8],
+    }
+}
+
+fn range(rng: &mut Rng, width: u64, garbage: bool) -> VariableMtrr {
+    let valid = if rng.one_in(5) { 0 } else { 0x800 };
+    // Most ranges lie low, so that they meet each other.
+    let reach = 13 + rng.below(width - 12);
+    let base = rng.next() & ((1 << reach) - 1) & !0xfff;
+    let size = 12 + rng.below(reach - 11);
+    let mut mask = !((1u64 << size) - 1);
+    if rng.one_in(12) {
+        mask &= rng.next() | rng.next();
+    }
+    if garbage {
+        return VariableMtrr {
+            base: base | rng.next() & 0xfff0_0000_0000_0f00 | type_byte(rng),
+            mask: mask | valid,
+        };
+    }
+    mask &= (1 << width) - 1;
+    let base = if rng.one_in(8) { base } else { base & mask };
+    VariableMtrr {
+        base: base | type_byte(rng),
+        mask: mask | valid,
+    }
+}
+
+/// Addresses where something may happen: both sides of every edge of every range.
+pub fn edges(snapshot: &Snapshot, rng: &mut Rng) -> Vec<u64> {
+    let end = 1u64 << snapshot.phys_bits.get();
+    let mut all = vec![0, 0x10_0000, 1 << 32, snapshot.top_mem2 >> 23 << 23, end];
+    for range in snapshot
+        .variable
+        .iter()
+        .filter(|range| range.mask & 0x800 != 0)
+    {
+        let mask = range.mask & (end - 1) & !0xfff;
+        let block = 1u64 << if mask == 0 { 12 } else { mask.trailing_zeros() };
+        let alias = rng.next() & (end - 1) & !mask & !(block - 1);
+        for first in [range.base & mask, range.base & mask | alias] {
+            all.extend([first, first.wrapping_add(block)]);
+        }
+    }
+    let random = rng.next() & (end - 1);
+    all.push(random);
+    let mut both: Vec<u64> = all
+        .iter()
+        .flat_map(|at| [at.wrapping_sub(1), *at])
+        .filter(|at| *at < end)
+        .collect();
+    both.sort_unstable();
+    both.dedup();
+    both
 }

@@ -248,20 +248,26 @@ fn a_thread_whose_sibling_does_not_finish_leaves_its_registers_alone() {
     );
 }
 
-#[test]
-fn the_whole_gate_with_an_early_window_on_the_way() {
-    let seen = outcomes("whole gate", Some(2), || {
+/// CPU 0 leads CPUs 1 and 2, threads of a core, which come when they are kicked; CPU 2 may have a
+/// window of its own first. Schedules branch until a CPU has polled `polled` times. Returns the leader's result and the members', with what 2 was told.
+fn three_meet(name: &str, polled: u64, window: bool) -> BTreeSet<String> {
+    outcomes(name, Some(2), move || {
         let machine = Machine::running([0, 1, 1]);
-        let bounds = polls(NEVER, 0, NEVER);
+        let bounds = polls(NEVER, 1, NEVER);
+        let branching = Arc::new(AtomicBool::new(true));
+        let among_three = move || Cpu {
+            branching: Some((polled, Arc::clone(&branching))),
+            ..Cpu::default()
+        };
         let mut threads = Vec::new();
-        let cpu = &mut Cpu::default();
+        let cpu = &mut among_three();
         machine.runs(0);
         let (led, stepped) = machine.lead(cpu, 0, bounds, true, |me| {
             let machine = Arc::clone(&machine);
+            let mut cpu = among_three();
             threads.push(loom::thread::spawn(move || {
-                let cpu = &mut Cpu::default();
-                // CPU 2 was on its way up when the meeting was called.
-                let granted = me == 2 && ask(&machine, cpu, 2, bounds).is_ok();
+                let cpu = &mut cpu;
+                let granted = (window && me == 2).then(|| ask(&machine, cpu, 2, bounds).is_ok());
                 machine.runs(me);
                 let how = machine.attend(cpu, me, bounds);
                 machine.runs(me);
@@ -269,11 +275,29 @@ fn the_whole_gate_with_an_early_window_on_the_way() {
             }));
         });
         machine.runs(0);
+        assert!(stepped);
         let members: Vec<_> = threads
             .into_iter()
             .map(|thread| thread.join().unwrap())
             .collect();
-        (led.map(|stuck| stuck.count), stepped, members)
-    });
-    assert_eq!(seen, set(["x"]));
+        (led.unwrap().count, members)
+    })
+}
+
+#[test]
+fn the_whole_gate() {
+    let seen = three_meet("whole gate", 4, false);
+    assert_eq!(seen, set(["(0, [(Done, None), (Done, None)])"]));
+}
+
+#[test]
+fn the_whole_gate_with_an_early_window_on_the_way() {
+    let seen = three_meet("whole gate, early window", 3, true);
+    assert_eq!(
+        seen,
+        set([
+            "(0, [(Done, None), (Done, Some(false))])",
+            "(0, [(Done, None), (Done, Some(true))])",
+        ])
+    );
 }

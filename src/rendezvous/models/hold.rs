@@ -142,7 +142,7 @@ fn a_sibling_that_was_held_has_no_translation_from_before_the_window() {
 
 #[test]
 fn a_tired_sibling_has_no_translation_from_before_the_window() {
-    let seen = answered_from_the_kick("tired and flushed", Some(3), 0);
+    let seen = answered_from_the_kick("tired and flushed", Some(5), 0);
     assert_eq!(seen, all_but_granted_unheld());
 }
 

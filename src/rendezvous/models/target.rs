@@ -11,7 +11,7 @@ fn target(online: u32) -> Arc<Target<2>> {
     let target = Target::new();
     let cpu = &mut Cpu::default();
     target.replace(cpu, &[1, 1], target.online()).unwrap();
-    target.only_boot_online();
+    target.recount(1);
     for _ in 1..online {
         target.join(1).unwrap();
     }

@@ -1,0 +1,232 @@
+//! What an input says, before any assumption is made: the one structure all readers fill.
+
+use std::collections::BTreeMap;
+
+use mtrr_pat::ranges::FIXED_RANGES;
+use mtrr_pat::regs::{FIXED_COUNT, MAX_VARIABLE};
+
+/// Most CPUs kept of one input.
+pub const MAX_CPUS: usize = 4096;
+/// Most RAM ranges kept of one input.
+pub const MAX_RAM: usize = 4096;
+/// Most complaints kept; the rest are counted.
+pub const MAX_COMPLAINTS: usize = 20;
+
+/// One variable range as a dump gives it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Variable {
+    /// Known to be off; words not shown.
+    Off,
+    /// The register words.
+    Words {
+        /// IA32_MTRR_PHYSBASEn.
+        base: Option<u64>,
+        /// IA32_MTRR_PHYSMASKn.
+        mask: Option<u64>,
+    },
+    /// What /proc/mtrr computed: the mask must be worked out again.
+    Range {
+        /// First byte.
+        base: u64,
+        /// Bytes, as printed.
+        size: u64,
+        /// The type byte.
+        memtype: u8,
+    },
+}
+
+/// One fixed-range register: the bytes a dump gave.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Fixed {
+    /// The word.
+    pub word: u64,
+    /// Bit n: byte n is known.
+    pub known: u8,
+}
+
+/// What is known of one CPU.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Regs {
+    /// MTRRCAP.
+    pub cap: Option<u64>,
+    /// The default type byte.
+    pub default: Option<u8>,
+    /// E of DEF_TYPE.
+    pub enabled: Option<bool>,
+    /// FE of DEF_TYPE.
+    pub fixed_enabled: Option<bool>,
+    /// By register number.
+    pub variable: BTreeMap<u8, Variable>,
+    /// In the order of [`FIXED_RANGES`].
+    pub fixed: [Fixed; FIXED_COUNT],
+    /// The PAT as firmware left it, or the only one shown.
+    pub pat: Option<u64>,
+    /// AMD SYSCFG.
+    pub syscfg: Option<u64>,
+    /// AMD TOP_MEM2.
+    pub top_mem2: Option<u64>,
+}
+
+impl Regs {
+    /// Stores DEF_TYPE.
+    pub fn set_def_type(&mut self, word: u64) {
+        self.default = Some(word as u8);
+        self.fixed_enabled = Some(word >> 10 & 1 == 1);
+        self.enabled = Some(word >> 11 & 1 == 1);
+    }
+
+    /// Stores one word of a variable pair; the other half is kept.
+    pub fn set_variable_word(&mut self, index: u8, mask_half: bool, word: u64) {
+        if usize::from(index) >= MAX_VARIABLE {
+            return;
+        }
+        let entry = self.variable.entry(index).or_insert(Variable::Off);
+        let (mut base, mut mask) = match *entry {
+            Variable::Words { base, mask } => (base, mask),
+            _ => (None, None),
+        };
+        if mask_half {
+            mask = Some(word);
+        } else {
+            base = Some(word);
+        }
+        *entry = Variable::Words { base, mask };
+    }
+
+    /// Stores one fixed-range register, all eight bytes.
+    pub fn set_fixed_word(&mut self, index: usize, word: u64) {
+        if let Some(fixed) = self.fixed.get_mut(index) {
+            *fixed = Fixed { word, known: 0xff };
+        }
+    }
+
+    /// Stores `memtype` for the sub-ranges inside `first..=last`.
+    pub fn set_fixed_range(&mut self, first: u64, last: u64, memtype: u8) {
+        for (range, fixed) in FIXED_RANGES.iter().zip(&mut self.fixed) {
+            for byte in 0..8u32 {
+                let start = range.base + u64::from(byte) * range.step;
+                if start >= first && start + range.step - 1 <= last {
+                    fixed.word &= !(0xff << (byte * 8));
+                    fixed.word |= u64::from(memtype) << (byte * 8);
+                    fixed.known |= 1 << byte;
+                }
+            }
+        }
+    }
+
+    /// Whether every byte of every fixed range is known.
+    pub fn fixed_known(&self) -> bool {
+        self.fixed.iter().all(|fixed| fixed.known == 0xff)
+    }
+
+    /// Whether some byte of a fixed range is known.
+    pub fn fixed_seen(&self) -> bool {
+        self.fixed.iter().any(|fixed| fixed.known != 0)
+    }
+
+    /// Whether anything about MTRRs is known.
+    pub fn has_mtrr(&self) -> bool {
+        self.default.is_some() || !self.variable.is_empty() || self.fixed_seen()
+    }
+}
+
+/// Who made the processor, as far as the input tells.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Vendor {
+    /// Not said.
+    #[default]
+    Unknown,
+    /// Intel, or a processor that follows Intel's combination table.
+    Intel,
+    /// AMD or Hygon.
+    Amd,
+}
+
+/// Everything one input says.
+#[derive(Clone, Debug, Default)]
+pub struct Dump {
+    /// By CPU number (or APIC id in firmware logs); a dump that names no CPU is CPU 0.
+    pub cpus: BTreeMap<u32, Regs>,
+    /// Physical address bits the input states, and the words it used.
+    pub stated_bits: Option<(u8, String)>,
+    /// Whether that came from CPUID of the running machine.
+    pub bits_from_cpuid: bool,
+    /// Usable RAM, half-open.
+    pub ram: Vec<(u64, u64)>,
+    /// End of RAM from a page count (`last_pfn`).
+    pub ram_end: Option<u64>,
+    /// The layout in /proc/mtrr, when a more exact table was in the input too.
+    pub proc_mtrr: Option<BTreeMap<u8, Variable>>,
+    /// The PAT the kernel wrote over the firmware's.
+    pub pat_after: Option<u64>,
+    /// The input says the processor has no PAT.
+    pub no_pat: bool,
+    /// The input says it comes from a virtual machine, in these words.
+    pub hypervisor: Option<String>,
+    /// Who made the processor.
+    pub vendor: Vendor,
+    /// By CPU number: package and core.
+    pub cores: BTreeMap<u32, (u32, u32)>,
+    /// What the kernel that wrote the log complained about: line and text.
+    pub hints: Vec<(u64, String)>,
+    /// What the reader had to do otherwise than asked, in sentences.
+    pub notes: Vec<String>,
+    /// Lines that could not be read: line and why.
+    pub complaints: Vec<(u64, String)>,
+    /// Complaints beyond [`MAX_COMPLAINTS`].
+    pub more_complaints: u64,
+    /// How many tables of variable ranges the input holds; the last one counts.
+    pub tables: u32,
+    /// Lines read.
+    pub lines: u64,
+    /// Lines that said something.
+    pub understood: u64,
+    /// First line that is not blank, shortened, for an error message.
+    pub first_line: String,
+}
+
+impl Dump {
+    /// The registers of CPU `number`, made on first use. Past [`MAX_CPUS`] CPU 0 takes them.
+    pub fn cpu(&mut self, number: u32) -> &mut Regs {
+        let number = if self.cpus.len() >= MAX_CPUS && !self.cpus.contains_key(&number) {
+            0
+        } else {
+            number
+        };
+        self.cpus.entry(number).or_default()
+    }
+
+    /// Notes a line that could not be read.
+    pub fn complain(&mut self, line: u64, why: impl Into<String>) {
+        if self.complaints.len() < MAX_COMPLAINTS {
+            self.complaints.push((line, why.into()));
+        } else {
+            self.more_complaints += 1;
+        }
+    }
+
+    /// Notes what the kernel itself said.
+    pub fn hint(&mut self, line: u64, text: &str) {
+        let text = text.trim();
+        if self.hints.len() < MAX_COMPLAINTS && !self.hints.iter().any(|(_, old)| old == text) {
+            self.hints.push((line, text.chars().take(160).collect()));
+        }
+    }
+
+    /// Adds usable RAM `start..end`.
+    pub fn add_ram(&mut self, start: u64, end: u64) {
+        if end > start && self.ram.len() < MAX_RAM {
+            self.ram.push((start, end));
+        }
+    }
+
+    /// Whether the input held anything this tool can use.
+    pub fn is_empty(&self) -> bool {
+        !self
+            .cpus
+            .values()
+            .any(|regs| regs.has_mtrr() || regs.pat.is_some() || regs.syscfg.is_some())
+            && self.pat_after.is_none()
+            && self.proc_mtrr.is_none()
+    }
+}

@@ -1,0 +1,190 @@
+//! What is wrong, worst first: the library's findings, and what the input itself tells.
+
+use std::ops::Range;
+
+use mtrr_pat::diagnose::{self, Context, Kind, diagnose};
+use mtrr_pat::ranges::FIXED_END;
+use mtrr_pat::snapshot::Snapshot;
+
+use super::differs;
+use super::machine::Machine;
+
+/// How bad a finding is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Severity {
+    /// Something works badly or not at all.
+    Error,
+    /// Something may.
+    Warning,
+    /// Good to know.
+    Info,
+}
+
+impl Severity {
+    /// The word in `--json` and in text.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Error => "error",
+            Self::Warning => "warning",
+            Self::Info => "info",
+        }
+    }
+}
+
+/// One finding.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Finding {
+    /// How bad.
+    pub severity: Severity,
+    /// A word for programs.
+    pub kind: String,
+    /// First and last byte it is about.
+    pub range: Option<(u64, u64)>,
+    /// Bytes it is about.
+    pub bytes: u64,
+    /// What is wrong, in a sentence.
+    pub text: String,
+    /// What to do, or empty.
+    pub fix: String,
+}
+
+/// All findings, worst and largest first.
+pub fn all(machine: &Machine) -> Vec<Finding> {
+    let mut findings = of_registers(machine);
+    findings.extend(of_input(machine));
+    findings.sort_by_key(|finding| (finding.severity, std::cmp::Reverse(finding.bytes)));
+    findings
+}
+
+/// What the library says of the registers.
+fn of_registers(machine: &Machine) -> Vec<Finding> {
+    let cpus: Vec<Snapshot> = machine.cpus.iter().map(|(_, snapshot)| *snapshot).collect();
+    // Where the fixed ranges are not known, neither is the type of RAM below 1 MiB.
+    let floor = if machine.fixed_known { 0 } else { FIXED_END };
+    let ram: Vec<Range<u64>> = machine
+        .ram
+        .iter()
+        .map(|(start, end)| (*start).max(floor)..*end)
+        .filter(|range| range.start < range.end)
+        .collect();
+    let mut context = match machine.dump.hypervisor {
+        Some(_) => Context::hypervisor(),
+        None => Context::bare_metal(),
+    };
+    if !ram.is_empty() {
+        context = context.with_ram(&ram);
+    }
+    let mut findings = Vec::new();
+    diagnose(&cpus, &context, &mut |finding| {
+        if is_known(machine, &finding.kind) {
+            findings.push(translated(machine, &cpus, &finding));
+        }
+    });
+    findings
+}
+
+/// Whether the dump shows enough for a finding of this kind: what it does not show is not wrong.
+fn is_known(machine: &Machine, kind: &Kind) -> bool {
+    match kind {
+        Kind::NoMtrr => machine.dump.bits_from_cpuid,
+        Kind::NoPat => machine.dump.no_pat || machine.dump.bits_from_cpuid,
+        _ => true,
+    }
+}
+
+fn translated(machine: &Machine, cpus: &[Snapshot], finding: &diagnose::Finding) -> Finding {
+    Finding {
+        severity: match finding.severity {
+            diagnose::Severity::Error => Severity::Error,
+            diagnose::Severity::Warning => Severity::Warning,
+            diagnose::Severity::Info => Severity::Info,
+        },
+        kind: kebab(&format!("{:?}", finding.kind)),
+        range: finding.extent.map(|extent| (extent.start, extent.end - 1)),
+        bytes: finding.bytes(),
+        text: match finding.kind {
+            Kind::CpuDiffers { cpu, .. } => cpu_text(machine, cpus, cpu, finding),
+            Kind::NoFreePair { .. } if !machine.count_known => {
+                format!("{finding} (if no more exist: the dump does not say)")
+            }
+            _ => finding.to_string(),
+        },
+        fix: finding.fix().to_string(),
+    }
+}
+
+/// The finding with the CPUs' own numbers and cores in place of places in a list.
+fn cpu_text(
+    machine: &Machine,
+    cpus: &[Snapshot],
+    cpu: usize,
+    finding: &diagnose::Finding,
+) -> String {
+    let text = finding.to_string();
+    let numbers: Vec<u32> = diagnose::alike(cpus, cpu)
+        .filter_map(|place| machine.cpus.get(place).map(|(number, _)| *number))
+        .collect();
+    let boot = machine.cpus.first().map_or(0, |(number, _)| *number);
+    let word = if numbers.len() == 1 {
+        "differs"
+    } else {
+        "differ"
+    };
+    match text.split_once(" from CPU 0 ") {
+        Some((_, rest)) => {
+            format!(
+                "{} {word} from CPU {boot} {rest}",
+                differs::named(machine, &numbers)
+            )
+        }
+        None => text,
+    }
+}
+
+/// `RamNotWriteBack { .. }` as `ram-not-write-back`.
+fn kebab(name: &str) -> String {
+    let mut out = String::new();
+    for c in name.chars().take_while(char::is_ascii_alphanumeric) {
+        if c.is_ascii_uppercase() && !out.is_empty() {
+            out.push('-');
+        }
+        out.push(c.to_ascii_lowercase());
+    }
+    out
+}
+
+/// Lines that could not be read, and what the kernel that wrote the log said.
+fn of_input(machine: &Machine) -> Vec<Finding> {
+    let dump = &machine.dump;
+    let mut findings: Vec<Finding> = dump
+        .complaints
+        .iter()
+        .map(|(line, why)| Finding {
+            severity: Severity::Warning,
+            kind: "unreadable-line".into(),
+            range: None,
+            bytes: 0,
+            text: format!("line {line} of the input: {why}; the result is partial"),
+            fix: "give the whole dump".into(),
+        })
+        .collect();
+    if dump.more_complaints > 0 {
+        findings.push(Finding {
+            severity: Severity::Warning,
+            kind: "unreadable-line".into(),
+            range: None,
+            bytes: 0,
+            text: format!("{} more lines could not be read", dump.more_complaints),
+            fix: String::new(),
+        });
+    }
+    findings.extend(dump.hints.iter().map(|(line, text)| Finding {
+        severity: Severity::Info,
+        kind: "kernel-message".into(),
+        range: None,
+        bytes: 0,
+        text: format!("line {line}, the kernel says: {text}"),
+        fix: String::new(),
+    }));
+    findings
+}

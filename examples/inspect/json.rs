@@ -1,0 +1,145 @@
+//! `--json`: one object with keys that stay.
+
+use mtrr_pat::memtype::{MemType, PatType};
+use mtrr_pat::pat::Pat;
+use mtrr_pat::ranges::PhysBits;
+use mtrr_pat::regs::VariableMtrr;
+use serde_json::{Value, json};
+
+use super::map;
+use super::plan::{self, Advice, Minimum};
+use super::report::Report;
+
+/// The object for `report`.
+pub fn object(report: &Report) -> Value {
+    let machine = &report.machine;
+    let boot = machine.boot();
+    let known = |known: bool, value: Option<bool>| if known { json!(value) } else { Value::Null };
+    let enabled = boot.map(|boot| boot.def_type.enabled());
+    let has_mtrr = boot.is_some_and(|boot| boot.cap.is_some());
+    json!({
+        "phys_bits": machine.bits.get(),
+        "phys_bits_from": machine.bits_from.name(),
+        "enabled": known(has_mtrr, enabled),
+        "fixed_enabled": known(
+            machine.fixed_enabled_known(),
+            boot.map(|boot| boot.def_type.fixed_enabled()),
+        ),
+        "default": boot.filter(|_| has_mtrr).map(|boot| type_name(boot.def_type.memtype().ok())),
+        "map": map_of(report, has_mtrr),
+        "variable": variable(report),
+        "findings": findings(report),
+        "registers": registers(report),
+        "cpus": cpus(report),
+        "pat": boot.and_then(|boot| boot.pat).map(pat),
+    })
+}
+
+/// An address.
+fn hex(addr: u64) -> Value {
+    Value::String(format!("{addr:#x}"))
+}
+
+fn type_name(memtype: Option<MemType>) -> &'static str {
+    memtype.map_or("undefined", MemType::short)
+}
+
+fn map_of(report: &Report, has_mtrr: bool) -> Vec<Value> {
+    let runs = if has_mtrr {
+        report.map.runs.as_slice()
+    } else {
+        &[]
+    };
+    runs.iter()
+        .map(|run| {
+            json!({
+                "start": hex(run.start),
+                "end": hex(run.end - 1),
+                "type": map::short(run.memtype),
+            })
+        })
+        .collect()
+}
+
+fn variable(report: &Report) -> Vec<Value> {
+    let Some(boot) = report.machine.boot() else {
+        return Vec::new();
+    };
+    boot.variable_ranges()
+        .iter()
+        .enumerate()
+        .map(|(index, pair)| {
+            json!({
+                "index": index,
+                "base": hex(address(pair.base)),
+                "mask": hex(address(pair.mask)),
+                "type": type_name(pair.memtype().ok()),
+                "valid": pair.valid(),
+                "note": report.notes.get(index).cloned().unwrap_or_default(),
+            })
+        })
+        .collect()
+}
+
+/// The address bits of a base or mask word, those above the width included.
+fn address(word: u64) -> u64 {
+    word & !(PhysBits::MIN.page_mask() ^ (PhysBits::MIN.end() - 1))
+}
+
+fn findings(report: &Report) -> Vec<Value> {
+    report
+        .findings
+        .iter()
+        .map(|finding| {
+            json!({
+                "severity": finding.severity.name(),
+                "kind": finding.kind,
+                "start": finding.range.map(|range| hex(range.0)),
+                "end": finding.range.map(|range| hex(range.1)),
+                "text": finding.text,
+                "fix": finding.fix,
+            })
+        })
+        .collect()
+}
+
+fn registers(report: &Report) -> Value {
+    let advice = report.advice.as_ref();
+    let minimum = |pick: fn(&Advice) -> Minimum| {
+        let minimum = advice.map(pick).unwrap_or_default();
+        json!({ "UC": minimum.uc, "WB": minimum.wb })
+    };
+    let layout: Vec<Value> = advice
+        .and_then(|advice| advice.best.as_ref())
+        .map(plan::blocks)
+        .unwrap_or_default()
+        .into_iter()
+        .map(|(base, size, memtype)| {
+            json!({ "base": hex(base), "size": hex(size), "type": memtype.short() })
+        })
+        .collect();
+    json!({
+        "used": report.used(),
+        "total": report.total(),
+        "min_strict": minimum(|advice| advice.strict),
+        "min_relaxed": minimum(|advice| advice.relaxed),
+        "layout": layout,
+    })
+}
+
+fn cpus(report: &Report) -> Vec<Value> {
+    report
+        .standings
+        .iter()
+        .map(|standing| json!({ "cpu": standing.cpu, "differs": standing.differs }))
+        .collect()
+}
+
+fn pat(word: Pat) -> Vec<&'static str> {
+    (0..8)
+        .map(|slot| word.slot(slot).map_or("reserved", PatType::short))
+        .collect()
+}
+
+// V and the type are no address bits.
+const _: () = assert!(VariableMtrr::V < 0x1000);

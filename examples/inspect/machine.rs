@@ -1,0 +1,371 @@
+//! From what a dump says to whole register files: every assumption made on the way is noted.
+
+use std::collections::BTreeMap;
+
+use mtrr_pat::memtype::MemType;
+use mtrr_pat::pat::Pat;
+use mtrr_pat::ranges::PhysBits;
+use mtrr_pat::regs::{MtrrCap, MtrrDefType, SysCfg, VariableMtrr};
+use mtrr_pat::snapshot::Snapshot;
+
+use super::dump::{Dump, Regs, Variable};
+use super::map::Map;
+use super::width::{self, BitsFrom};
+
+/// First byte above what 32-bit addresses reach: devices live below it.
+pub const FOUR_GIB: u64 = 1 << 32;
+
+/// A machine as the dump describes it, gaps filled and noted.
+#[derive(Debug)]
+pub struct Machine {
+    /// Each CPU that shows MTRRs, the first being the one all others are compared with.
+    pub cpus: Vec<(u32, Snapshot)>,
+    /// Address bits the MTRRs decode.
+    pub bits: PhysBits,
+    /// Where that number is from.
+    pub bits_from: BitsFrom,
+    /// Whether the dump says E.
+    pub enabled_known: bool,
+    /// Whether the dump says the default type.
+    pub default_known: bool,
+    /// Whether the dump shows all fixed ranges (or says there are none).
+    pub fixed_known: bool,
+    /// Whether the dump says how many variable ranges exist.
+    pub count_known: bool,
+    /// Usable RAM, sorted, merged, half-open. May be empty: not known.
+    pub ram: Vec<(u64, u64)>,
+    /// End of RAM, from the RAM map or a page count.
+    pub ram_end: Option<u64>,
+    /// What was assumed, in sentences.
+    pub notes: Vec<String>,
+    /// The dump itself.
+    pub dump: Dump,
+}
+
+impl Machine {
+    /// The register file that is looked at: the first CPU's.
+    pub fn boot(&self) -> Option<&Snapshot> {
+        self.cpus.first().map(|(_, snapshot)| snapshot)
+    }
+
+    /// Whether the dump says FE.
+    pub fn fixed_enabled_known(&self) -> bool {
+        let first = self
+            .cpus
+            .first()
+            .and_then(|(number, _)| self.dump.cpus.get(number));
+        first.is_some_and(|regs| regs.fixed_enabled.is_some())
+    }
+
+    /// The boot CPU's registers as they would act with E set and without AMD's TOP_MEM2: what
+    /// the variable ranges alone say. Layouts are planned for this.
+    pub fn programmed(&self) -> Option<Snapshot> {
+        let mut snapshot = *self.boot()?;
+        snapshot.def_type = MtrrDefType::from_raw(snapshot.def_type.raw() | MtrrDefType::E);
+        snapshot.syscfg = None;
+        Some(snapshot)
+    }
+
+    /// From where on addresses are free in a relaxed plan, and how that is known: above RAM, but
+    /// never below 4 GiB, where devices are.
+    pub fn free_from(&self) -> Option<(u64, &'static str)> {
+        if let Some(end) = self.ram_end {
+            return Some((end.max(FOUR_GIB), "the end of RAM in the dump"));
+        }
+        let snapshot = self.programmed()?;
+        if snapshot.def_type.memtype() == Ok(MemType::WriteBack) {
+            return None;
+        }
+        Map::new(&snapshot)
+            .runs
+            .iter()
+            .rfind(|run| run.memtype == MemType::WriteBack.into())
+            .map(|run| (run.end.max(FOUR_GIB), "the end of write-back memory"))
+    }
+}
+
+/// Fills the gaps of `dump`. `flag` is `--phys-bits`, `default` is `--default`.
+pub fn resolve(dump: Dump, flag: Option<PhysBits>, default: Option<MemType>) -> Machine {
+    let mut notes = dump.notes.clone();
+    let (bits, bits_from) = width::find(&dump, flag, &mut notes);
+    let first = dump.cpus.iter().find(|(_, regs)| regs.has_mtrr());
+    let first = first.or_else(|| dump.cpus.iter().next());
+    let boot = first.map(|(number, regs)| (*number, complete(regs, &dump, default)));
+    let mut machine = Machine {
+        cpus: Vec::new(),
+        bits,
+        bits_from,
+        enabled_known: true,
+        default_known: true,
+        fixed_known: true,
+        count_known: true,
+        ram: merged(dump.ram.clone()),
+        ram_end: None,
+        notes,
+        dump,
+    };
+    machine.ram_end = machine
+        .ram
+        .last()
+        .map(|range| range.1)
+        .or(machine.dump.ram_end);
+    if let Some((number, boot)) = boot {
+        machine.add_boot(number, &boot);
+        machine.add_others(number, &boot);
+    }
+    machine.note_input();
+    machine
+}
+
+/// `regs` with what the dump says elsewhere, and `--default`.
+fn complete(regs: &Regs, dump: &Dump, default: Option<MemType>) -> Regs {
+    let mut regs = regs.clone();
+    regs.default = regs.default.or(default.map(MemType::raw));
+    if dump.no_pat {
+        regs.pat = None;
+    }
+    regs
+}
+
+/// Sorted, overlaps and neighbours joined.
+fn merged(mut ranges: Vec<(u64, u64)>) -> Vec<(u64, u64)> {
+    ranges.sort_unstable();
+    let mut out: Vec<(u64, u64)> = Vec::with_capacity(ranges.len());
+    for (start, end) in ranges {
+        match out.last_mut() {
+            Some(last) if start <= last.1 => last.1 = last.1.max(end),
+            _ => out.push((start, end)),
+        }
+    }
+    out
+}
+
+impl Machine {
+    fn add_boot(&mut self, number: u32, regs: &Regs) {
+        if !regs.has_mtrr() {
+            let mut snapshot = Snapshot::empty(self.bits);
+            snapshot.pat = regs.pat.map(Pat::from_raw);
+            snapshot.syscfg = regs.syscfg.map(SysCfg::from_raw);
+            self.enabled_known = false;
+            self.default_known = false;
+            self.fixed_known = false;
+            self.count_known = false;
+            self.cpus.push((number, snapshot));
+            self.notes
+                .push("the dump shows no MTRRs: only the PAT is looked at".into());
+            return;
+        }
+        self.note_gaps(regs);
+        let snapshot = self.snapshot(regs);
+        self.cpus.push((number, snapshot));
+    }
+
+    /// Says what the dump leaves open.
+    fn note_gaps(&mut self, regs: &Regs) {
+        self.enabled_known = regs.enabled.is_some();
+        self.default_known = regs.default.is_some();
+        let no_fixed = regs.cap.is_some_and(|cap| cap >> 8 & 1 == 0);
+        self.fixed_known = no_fixed
+            || regs.fixed_enabled == Some(false)
+            || regs.fixed_known() && regs.fixed_enabled.is_some();
+        let listed_off = regs.variable.values().any(|entry| *entry == Variable::Off);
+        let from_proc = regs
+            .variable
+            .values()
+            .any(|e| matches!(e, Variable::Range { .. }));
+        let top = regs
+            .variable
+            .keys()
+            .next_back()
+            .map_or(0, |last| usize::from(*last) + 1);
+        self.count_known = regs.cap.is_some() || listed_off || !from_proc && top >= 8;
+        if !self.enabled_known {
+            self.notes
+                .push("assumed: the MTRRs are on (the dump does not say)".into());
+        }
+        if !self.default_known {
+            let name = assumed_default(regs).short();
+            let why = if name == "UC" {
+                "some range is write-back, which would be pointless otherwise"
+            } else {
+                "no range is write-back, and RAM has to be"
+            };
+            self.notes.push(format!(
+                "assumed: default type {name} ({why}; the dump does not say)"
+            ));
+        }
+        if !self.fixed_known {
+            let seen = if regs.fixed_seen() {
+                "incomplete"
+            } else {
+                "not in the dump"
+            };
+            self.notes.push(format!(
+                "fixed ranges {seen}: types below 1 MiB are not known; shown is what the variable \
+                 ranges say there"
+            ));
+        }
+        if !self.count_known {
+            let count = variable_count(regs);
+            self.notes.push(format!(
+                "assumed: {count} variable ranges exist (the dump does not say)"
+            ));
+        }
+    }
+
+    fn add_others(&mut self, boot: u32, boot_regs: &Regs) {
+        let others: Vec<(u32, Regs)> = self
+            .dump
+            .cpus
+            .iter()
+            .filter(|(number, _)| **number != boot)
+            .map(|(number, regs)| (*number, filled(regs, boot_regs)))
+            .collect();
+        for (number, regs) in others {
+            let snapshot = self.snapshot(&regs);
+            self.cpus.push((number, snapshot));
+        }
+    }
+
+    /// The register file for `regs` at this machine's width.
+    fn snapshot(&self, regs: &Regs) -> Snapshot {
+        let mut snapshot = Snapshot::empty(self.bits);
+        let fixed = self.fixed_known && regs.fixed_known();
+        let cap = regs.cap.unwrap_or_else(|| {
+            variable_count(regs) as u64 | MtrrCap::WC.bits() | if fixed { 1 << 8 } else { 0 }
+        });
+        // Without the words of the fixed ranges, they cannot be looked up.
+        let cap = if fixed {
+            cap
+        } else {
+            cap & !MtrrCap::FIX.bits()
+        };
+        snapshot.cap = Some(MtrrCap::from_raw(cap));
+        let default = regs.default.unwrap_or_else(|| assumed_default(regs).raw());
+        let mut def_type = u64::from(default);
+        if regs.enabled.unwrap_or(true) {
+            def_type |= MtrrDefType::E;
+        }
+        if regs.fixed_enabled.unwrap_or(false) {
+            def_type |= MtrrDefType::FE;
+        }
+        snapshot.def_type = MtrrDefType::from_raw(def_type);
+        if fixed {
+            for (to, from) in snapshot.fixed.iter_mut().zip(&regs.fixed) {
+                *to = from.word;
+            }
+        }
+        for (index, entry) in &regs.variable {
+            if let Some(slot) = snapshot.variable.get_mut(usize::from(*index)) {
+                *slot = words_of(entry, self.bits);
+            }
+        }
+        snapshot.pat = regs.pat.map(Pat::from_raw);
+        snapshot.syscfg = regs.syscfg.map(SysCfg::from_raw);
+        snapshot.top_mem2 = regs.top_mem2.unwrap_or(0);
+        snapshot
+    }
+
+    /// Says what is unusual about the input itself.
+    fn note_input(&mut self) {
+        if self.dump.tables > 1 {
+            let tables = self.dump.tables;
+            self.notes.push(format!(
+                "{tables} tables of variable ranges in the input: the last one is shown"
+            ));
+        }
+        if self.dump.proc_mtrr.is_some() {
+            self.notes
+                .push("the input has /proc/mtrr too; the fuller table is used".into());
+        }
+    }
+}
+
+/// How many variable ranges to take for existing.
+fn variable_count(regs: &Regs) -> usize {
+    let top = regs
+        .variable
+        .keys()
+        .next_back()
+        .map_or(0, |last| usize::from(*last) + 1);
+    let listed_off = regs.variable.values().any(|entry| *entry == Variable::Off);
+    match regs.cap {
+        Some(cap) => usize::from(cap as u8),
+        None if listed_off => top,
+        None if top <= 8 => 8,
+        None => top.next_multiple_of(2),
+    }
+}
+
+/// The default type when the dump does not say: RAM has to be write-back one way or the other.
+fn assumed_default(regs: &Regs) -> MemType {
+    let back = MemType::WriteBack.raw();
+    let some_back = regs.variable.values().any(|entry| match entry {
+        Variable::Off => false,
+        Variable::Range { memtype, .. } => *memtype == back,
+        Variable::Words { base, mask } => {
+            base.is_some_and(|base| base as u8 == back)
+                && mask.is_some_and(|mask| mask & VariableMtrr::V != 0)
+        }
+    });
+    if some_back {
+        MemType::Uncachable
+    } else {
+        MemType::WriteBack
+    }
+}
+
+/// `regs` of an AP, with what its dump does not show taken from the boot CPU.
+fn filled(regs: &Regs, boot: &Regs) -> Regs {
+    let mut out = regs.clone();
+    out.cap = out.cap.or(boot.cap);
+    out.default = out.default.or(boot.default);
+    out.enabled = out.enabled.or(boot.enabled);
+    out.fixed_enabled = out.fixed_enabled.or(boot.fixed_enabled);
+    out.pat = out.pat.or(boot.pat);
+    out.syscfg = out.syscfg.or(boot.syscfg);
+    out.top_mem2 = out.top_mem2.or(boot.top_mem2);
+    for (own, boot) in out.fixed.iter_mut().zip(&boot.fixed) {
+        if own.known == 0 {
+            *own = *boot;
+        }
+    }
+    let mut variable: BTreeMap<u8, Variable> = boot.variable.clone();
+    for (index, entry) in &regs.variable {
+        let merged = match (*entry, variable.get(index)) {
+            (
+                Variable::Words { base, mask },
+                Some(Variable::Words {
+                    base: boot_base,
+                    mask: boot_mask,
+                }),
+            ) => Variable::Words {
+                base: base.or(*boot_base),
+                mask: mask.or(*boot_mask),
+            },
+            _ => *entry,
+        };
+        variable.insert(*index, merged);
+    }
+    out.variable = variable;
+    out
+}
+
+/// The register pair for one entry of a dump.
+fn words_of(entry: &Variable, bits: PhysBits) -> VariableMtrr {
+    match *entry {
+        Variable::Off => VariableMtrr::default(),
+        Variable::Words { base, mask } => VariableMtrr {
+            base: base.unwrap_or(0),
+            mask: mask.unwrap_or(0),
+        },
+        Variable::Range {
+            base,
+            size,
+            memtype,
+        } => VariableMtrr {
+            base: base | u64::from(memtype),
+            mask: width::mask_for(size, bits) | VariableMtrr::V,
+        },
+    }
+}

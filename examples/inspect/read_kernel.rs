@@ -1,0 +1,334 @@
+//! Kernel logs (Linux, Xen): the MTRR block, TOM2, the PAT line, the RAM map, complaints.
+
+use mtrr_pat::memtype::PatType;
+
+use super::dump::{Variable, Vendor};
+use super::read::{Reader, Section};
+use super::words::{self, Line};
+
+/// Reads one line, when it is one of these formats.
+pub fn line(reader: &mut Reader, line: &Line<'_>) -> bool {
+    headers(reader, line)
+        || fixed(reader, line)
+        || base_mask(reader, line)
+        || disabled(reader, line)
+        || tom2(reader, line)
+        || pat(reader, line)
+        || ram(reader, line)
+        || machine(reader, line)
+        || complaint(reader, line)
+}
+
+/// "MTRR default type", "MTRR fixed ranges", "MTRR variable ranges".
+fn headers(reader: &mut Reader, line: &Line<'_>) -> bool {
+    if let Some(name) = line
+        .after("MTRR default type:")
+        .or_else(|| line.after("MTRR Default Type:"))
+    {
+        let name = name.trim();
+        let regs = reader.dump.cpu(0);
+        match (words::memtype(name), words::hex(name)) {
+            (Some(memtype), _) => regs.default = Some(memtype),
+            (None, Some(word)) => regs.set_def_type(word),
+            (None, None) => reader
+                .dump
+                .complain(line.number, "cut short: no default type"),
+        }
+        return true;
+    }
+    let on = if line.text.contains("enabled") {
+        Some(true)
+    } else if line.text.contains("disabled") {
+        Some(false)
+    } else {
+        None
+    };
+    if line.text.contains("MTRR fixed ranges") {
+        reader.dump.cpu(0).fixed_enabled = on;
+        reader.section = Section::Fixed;
+    } else if line.text.contains("MTRR variable ranges") {
+        reader.dump.cpu(0).enabled = on;
+        reader.section = Section::Variable;
+    } else {
+        return false;
+    }
+    if on.is_none() {
+        reader
+            .dump
+            .complain(line.number, "cut short: enabled or disabled?");
+    }
+    true
+}
+
+/// `  A0000-BFFFF uncachable`
+fn fixed(reader: &mut Reader, line: &Line<'_>) -> bool {
+    let range = |word: &str| {
+        let (first, last) = word.split_once('-')?;
+        if first.len() != 5 || last.len() != 5 {
+            return None;
+        }
+        Some((words::hex(first)?, words::hex(last)?))
+    };
+    if let Some((first, last)) = range(line.word_from_end(1)) {
+        let Some(memtype) = words::memtype(line.word_from_end(0)) else {
+            return false;
+        };
+        reader.dump.cpu(0).set_fixed_range(first, last, memtype);
+        return true;
+    }
+    let cut = reader.section == Section::Fixed && range(line.word_from_end(0)).is_some();
+    if cut {
+        reader
+            .dump
+            .complain(line.number, "cut short: a fixed range without a type");
+    }
+    cut
+}
+
+/// `  0 base 0080000000 mask FF80000000 uncachable`; also coreboot's `type 6`, EDK2's raw words.
+fn base_mask(reader: &mut Reader, line: &Line<'_>) -> bool {
+    let Some(at) = line
+        .atoms
+        .iter()
+        .position(|atom| atom.eq_ignore_ascii_case("base"))
+    else {
+        return false;
+    };
+    let index = at
+        .checked_sub(1)
+        .and_then(|before| line.atoms.get(before))
+        .and_then(|atom| {
+            atom.trim_start_matches(|c: char| !c.is_ascii_digit())
+                .parse::<u8>()
+                .ok()
+        });
+    let (Some(index), Some(base)) = (index, line.atoms.get(at + 1).and_then(|a| words::hex(a)))
+    else {
+        return false;
+    };
+    if usize::from(index) >= mtrr_pat::regs::MAX_VARIABLE || reader.temporary {
+        return reader.temporary;
+    }
+    let table = reader.section == Section::Variable;
+    let Some(mask) = line.atom_after("mask").and_then(words::hex) else {
+        if table {
+            reader
+                .dump
+                .complain(line.number, "cut short: a variable range without a mask");
+        }
+        return table;
+    };
+    let memtype = table_type(line);
+    if table && memtype.is_none() {
+        reader
+            .dump
+            .complain(line.number, "cut short: a variable range without a type");
+        return true;
+    }
+    let cpu = super::read_msr::cpu_of(line).unwrap_or(reader.cpu);
+    reader.table_entry(cpu, index);
+    let entry = match memtype {
+        Some(memtype) => Variable::Words {
+            base: Some(base & !0xfff | u64::from(memtype)),
+            mask: Some(mask & !0xfff | 1 << 11),
+        },
+        None => Variable::Words {
+            base: Some(base),
+            mask: Some(mask),
+        },
+    };
+    reader.dump.cpu(cpu).variable.insert(index, entry);
+    true
+}
+
+/// The type at the end of a table line, by name or as `type 6`.
+fn table_type(line: &Line<'_>) -> Option<u8> {
+    let at = line
+        .words
+        .iter()
+        .position(|word| word.to_ascii_lowercase().contains("mask"))?;
+    let rest = line.words.get(at + 1..)?;
+    rest.iter()
+        .find_map(|word| words::memtype(word))
+        .or_else(|| line.atom_after("type").and_then(|digit| digit.parse().ok()))
+}
+
+/// `  6 disabled`
+fn disabled(reader: &mut Reader, line: &Line<'_>) -> bool {
+    if reader.section != Section::Variable || line.word_from_end(0) != "disabled" {
+        return false;
+    }
+    let Ok(index) = line.word_from_end(1).parse::<u8>() else {
+        return false;
+    };
+    if usize::from(index) < mtrr_pat::regs::MAX_VARIABLE {
+        reader.table_entry(0, index);
+        reader.dump.cpu(0).variable.insert(index, Variable::Off);
+    }
+    true
+}
+
+/// `TOM2: 0000000130000000 aka 4864M`: Linux prints it only with both TOM2 enables set.
+fn tom2(reader: &mut Reader, line: &Line<'_>) -> bool {
+    let Some(text) = line.after("TOM2: ") else {
+        return false;
+    };
+    match text.split_whitespace().next().and_then(words::hex) {
+        Some(value) => {
+            use mtrr_pat::regs::SysCfg;
+            let regs = reader.dump.cpu(0);
+            regs.top_mem2 = Some(value);
+            let bits = SysCfg::MTRR_TOM2_EN | SysCfg::TOM2_FORCE_WB;
+            regs.syscfg.get_or_insert(bits.raw());
+            reader.dump.vendor = Vendor::Amd;
+        }
+        None => reader
+            .dump
+            .complain(line.number, "TOM2 is not a hexadecimal number"),
+    }
+    true
+}
+
+/// "x86 PAT enabled: cpu 0, old .., new ..", "x86/PAT: Configuration [0-7]: WB .." and the like.
+fn pat(reader: &mut Reader, line: &Line<'_>) -> bool {
+    if line.text.contains("PAT enabled: cpu") {
+        let old = line.atom_after("old").and_then(words::hex);
+        let new = line.atom_after("new").and_then(words::hex);
+        let (Some(old), Some(new)) = (old, new) else {
+            reader
+                .dump
+                .complain(line.number, "cut short: PAT line without old and new");
+            return true;
+        };
+        reader.dump.cpu(0).pat.get_or_insert(old);
+        reader.dump.pat_after = Some(new);
+    } else if let Some(names) = line
+        .after("PAT configuration [0-7]:")
+        .or_else(|| line.after("PAT: Configuration [0-7]:"))
+    {
+        match pat_names(names) {
+            Some(word) => {
+                reader.dump.cpu(0).pat.get_or_insert(word);
+            }
+            None => reader.dump.complain(line.number, "not eight PAT types"),
+        }
+    } else if line.text.contains("PAT not supported by CPU")
+        || line.text.contains("PAT not supported by the CPU")
+    {
+        reader.dump.no_pat = true;
+    } else {
+        return false;
+    }
+    true
+}
+
+/// Eight short names, slot 0 first.
+fn pat_names(text: &str) -> Option<u64> {
+    let mut names = text.split_whitespace().map(words::pat_type);
+    let mut word = 0;
+    for slot in 0..8 {
+        let memtype: PatType = names.next()??;
+        word |= u64::from(memtype.raw()) << (slot * 8);
+    }
+    Some(word)
+}
+
+/// The RAM map: BIOS-e820 old and new, Xen's, EFI's; `last_pfn`.
+fn ram(reader: &mut Reader, line: &Line<'_>) -> bool {
+    if line.text.contains("BIOS-provided physical RAM map")
+        || line.text.contains("Xen-e820 RAM map")
+    {
+        reader.dump.ram.clear();
+        return true;
+    }
+    if let Some(text) = line.after("last_pfn = ") {
+        let page = text.split_whitespace().next().and_then(words::hex);
+        if let Some(end) = page.and_then(|page| page.checked_mul(0x1000)) {
+            reader.dump.ram_end = reader.dump.ram_end.max(Some(end));
+            return true;
+        }
+    }
+    let e820 = line.word_from_end(0).trim_matches(['(', ')']) == "usable"
+        && !line.text.contains("modified:")
+        && !line.text.contains("user:")
+        && !line.text.contains("update")
+        && !line.text.contains("remove");
+    let efi = line.text.contains("Conventional Memory") && line.text.contains("range=");
+    if !e820 && !efi {
+        return false;
+    }
+    let text = if efi {
+        line.after("range=").unwrap_or("")
+    } else {
+        line.text
+    };
+    let Some((first, end)) = span(text) else {
+        return false;
+    };
+    reader.dump.add_ram(first, end);
+    true
+}
+
+/// The two addresses of a RAM map line, half-open: an odd end is a last byte.
+fn span(text: &str) -> Option<(u64, u64)> {
+    let mut numbers = text
+        .split(|c: char| !(c.is_ascii_alphanumeric()))
+        .filter(|word| word.len() >= 3)
+        .filter_map(words::hex)
+        .rev();
+    let end = numbers.next()?;
+    let first = numbers.next().unwrap_or(0);
+    let end = if end & 1 == 1 {
+        end.checked_add(1)?
+    } else {
+        end
+    };
+    (first < end).then_some((first, end))
+}
+
+/// Vendor, hypervisor.
+fn machine(reader: &mut Reader, line: &Line<'_>) -> bool {
+    if let Some(name) = line.after("Hypervisor detected:") {
+        reader.dump.hypervisor = Some(name.trim().chars().take(40).collect());
+    } else if line
+        .text
+        .contains("CPU MTRRs all blank - virtualized system")
+    {
+        reader
+            .dump
+            .hypervisor
+            .get_or_insert("the kernel says \"virtualized system\"".into());
+    } else if line.text.contains("AuthenticAMD") || line.text.contains("GenuineIntel") {
+        reader.dump.vendor = super::read_proc::vendor(line.text);
+    } else {
+        return false;
+    }
+    true
+}
+
+/// What the kernel itself found wrong.
+fn complaint(reader: &mut Reader, line: &Line<'_>) -> bool {
+    const KNOWN: [&str; 10] = [
+        "CPU MTRRs don't cover",
+        "your CPUs had inconsistent",
+        "your BIOS does not setup all CPUs",
+        "your BIOS has set up an incorrect mask",
+        "your BIOS has configured an incorrect mask",
+        "can not find optimal value",
+        "mtrr_cleanup: ",
+        "mtrr: type mismatch",
+        "strange, CPU MTRRs all blank",
+        "no MTRRs available",
+    ];
+    let Some(at) = KNOWN.iter().find_map(|text| line.text.find(text)) else {
+        return false;
+    };
+    let from = line
+        .text
+        .get(..at)
+        .and_then(|head| head.rfind(']'))
+        .map_or(0, |at| at + 1);
+    let text = line.text.get(from..).unwrap_or(line.text);
+    reader.dump.hint(line.number, text);
+    true
+}

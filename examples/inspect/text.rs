@@ -1,0 +1,320 @@
+//! The report as a person reads it.
+
+use std::fmt::Write as _;
+
+use mtrr_pat::memtype::PatType;
+use mtrr_pat::ranges::FIXED_END;
+
+use super::differs;
+use super::map;
+use super::report::Report;
+use super::strip;
+use super::style::Look;
+use super::text_plan;
+
+/// Most rows of a table.
+const MOST_ROWS: usize = 200;
+
+/// The whole report.
+pub fn draw(report: &Report, look: Look) -> String {
+    let mut out = head(report, look);
+    if report.machine.boot().is_some_and(|boot| boot.cap.is_some()) {
+        out.push_str(&table(report, look));
+        out.push_str(&registers(report, look));
+    }
+    out.push_str(&findings(report, look));
+    out.push_str(&cpus(report, look));
+    if let Some(advice) = &report.advice {
+        out.push_str(&text_plan::advice(report, advice, look));
+    }
+    if let Some(wanted) = &report.wanted {
+        out.push_str(&text_plan::wanted(report, wanted, look));
+    }
+    out.push_str(&pat(report, look));
+    out
+}
+
+/// What kind of machine this is, and what was assumed.
+fn head(report: &Report, look: Look) -> String {
+    let machine = &report.machine;
+    let mut out = String::new();
+    let Some(boot) = machine.boot() else {
+        return out;
+    };
+    let mut facts = Vec::new();
+    if boot.cap.is_some() {
+        let on = if boot.def_type.enabled() { "on" } else { "OFF" };
+        facts.push(format!("MTRRs {on}"));
+        facts.push(
+            match (machine.fixed_enabled_known(), boot.def_type.fixed_enabled()) {
+                (false, _) => "fixed ranges not known".into(),
+                (true, true) => "fixed ranges on".into(),
+                (true, false) => "fixed ranges off".into(),
+            },
+        );
+        let default = boot
+            .def_type
+            .memtype()
+            .map_or("reserved".into(), |t| t.to_string());
+        let sure = if machine.default_known {
+            ""
+        } else {
+            " (assumed)"
+        };
+        facts.push(format!("default {default}{sure}"));
+    }
+    facts.push(format!(
+        "{} address bits (from {})",
+        machine.bits.get(),
+        super::text_plan::bits_source(machine.bits_from)
+    ));
+    if machine.cpus.len() > 1 {
+        facts.push(format!("{} CPUs", machine.cpus.len()));
+    }
+    if let Some(name) = &machine.dump.hypervisor {
+        facts.push(format!("virtual machine: {name}"));
+    }
+    let _ = writeln!(
+        out,
+        "{}",
+        wrapped(&look.heading(&facts.join(", ")), look.columns, "")
+    );
+    for note in &machine.notes {
+        let _ = writeln!(
+            out,
+            "{}",
+            look.dim(&wrapped(&format!("- {note}"), look.columns, "  "))
+        );
+    }
+    out
+}
+
+/// The strip and the table of the effective map.
+fn table(report: &Report, look: Look) -> String {
+    let map = &report.map;
+    let machine = &report.machine;
+    let mut out = format!("\n{}\n", look.heading("Memory map"));
+    out.push_str(&strip::draw(map, look));
+    let Some(boot) = machine.boot() else {
+        return out;
+    };
+    let digits = usize::from(machine.bits.get()).div_ceil(4);
+    for run in map.runs.iter().take(MOST_ROWS) {
+        let doubt = if run.start < FIXED_END && !machine.fixed_known {
+            " (below 1 MiB: not known)"
+        } else {
+            ""
+        };
+        let name = run.memtype.to_string();
+        let name = format!("{name:<15}");
+        let _ = writeln!(
+            out,
+            "  {:0digits$x}-{:0digits$x}  {:>10}  {}  {}{doubt}",
+            run.start,
+            run.end - 1,
+            map::bytes(run.bytes()),
+            look.on_type(run.memtype, &name),
+            map::decided_by(boot, run),
+        );
+    }
+    if map.cut || map.runs.len() > MOST_ROWS {
+        let _ = writeln!(
+            out,
+            "  ... more: {} of them shown",
+            map.runs.len().min(MOST_ROWS)
+        );
+    }
+    out
+}
+
+/// The variable ranges as firmware set them.
+fn registers(report: &Report, look: Look) -> String {
+    let machine = &report.machine;
+    let Some(boot) = machine.boot() else {
+        return String::new();
+    };
+    let total = report.total();
+    let free = total.saturating_sub(report.used());
+    let sure = if machine.count_known {
+        ""
+    } else {
+        " (assumed)"
+    };
+    let title = format!(
+        "Variable ranges: {} used, {free} free of {total}{sure}",
+        report.used()
+    );
+    let mut out = format!("\n{}\n", look.heading(&title));
+    let digits = usize::from(machine.bits.get()).div_ceil(4);
+    for (index, pair) in boot
+        .variable_ranges()
+        .iter()
+        .enumerate()
+        .filter(|(_, p)| p.valid())
+    {
+        let name = pair
+            .memtype()
+            .map_or_else(|e| e.to_string(), |memtype| memtype.to_string());
+        let size = match pair.block(boot.phys_bits) {
+            Some((_, size)) => map::bytes(size),
+            None => "mask has holes".into(),
+        };
+        let note = report.notes.get(index).map_or("", String::as_str);
+        let note = if note.is_empty() {
+            String::new()
+        } else {
+            format!("  <- {note}")
+        };
+        let row = format!(
+            "  {index:>2}  base {:0digits$x}  mask {:0digits$x}  {size:>10}  {name:<15}",
+            pair.base & !0xfff,
+            pair.mask & !0xfff,
+        );
+        let _ = writeln!(out, "{}", noted(&row, &note, look));
+    }
+    let spare: Vec<String> = boot
+        .variable_ranges()
+        .iter()
+        .enumerate()
+        .filter(|(_, pair)| !pair.valid())
+        .map(|(index, _)| index.to_string())
+        .collect();
+    if !spare.is_empty() && machine.count_known {
+        let _ = writeln!(out, "  free: {}", spare.join(" "));
+    }
+    out
+}
+
+/// A row with its note, on the next line where it does not fit.
+fn noted(row: &str, note: &str, look: Look) -> String {
+    let row = row.trim_end();
+    if note.is_empty() || row.chars().count() + note.chars().count() <= look.columns {
+        format!("{row}{}", look.dim(note))
+    } else {
+        let note = wrapped(&format!("      {}", note.trim()), look.columns, "         ");
+        format!("{row}\n{}", look.dim(&note))
+    }
+}
+
+/// What is wrong, worst first.
+fn findings(report: &Report, look: Look) -> String {
+    let mut out = format!("\n{}\n", look.heading("Findings"));
+    if report.findings.is_empty() {
+        out.push_str("  nothing wrong\n");
+    }
+    for finding in &report.findings {
+        let word = finding.severity.name();
+        let text = format!("  {word}: {}", finding.text);
+        let text = wrapped(&text, look.columns, "    ");
+        let text = text.replacen(word, &look.severity(word, word), 1);
+        let _ = writeln!(out, "{text}");
+        if !finding.fix.is_empty() {
+            let fix = format!("    fix: {}", finding.fix);
+            let _ = writeln!(out, "{}", wrapped(&fix, look.columns, "         "));
+        }
+    }
+    out
+}
+
+/// CPUs that differ, when there is more than one.
+fn cpus(report: &Report, look: Look) -> String {
+    let standings = &report.standings;
+    if standings.len() < 2 {
+        return String::new();
+    }
+    let title = format!(
+        "CPUs: {} compared with CPU {}",
+        standings.len(),
+        standings[0].cpu
+    );
+    let mut out = format!("\n{}\n", look.heading(&title));
+    let lines = differs::lines(&report.machine, standings);
+    if lines.is_empty() {
+        out.push_str("  all in sync: the same memory types everywhere\n");
+    }
+    for line in lines {
+        let _ = writeln!(
+            out,
+            "{}",
+            wrapped(&format!("  {line}"), look.columns, "    ")
+        );
+    }
+    let odd: Vec<u32> = standings
+        .iter()
+        .filter(|s| s.harmless)
+        .map(|s| s.cpu)
+        .collect();
+    if !odd.is_empty() {
+        let text = format!(
+            "  {}: words differ only where it does not matter (pairs with V=0, order)",
+            differs::named(&report.machine, &odd)
+        );
+        let _ = writeln!(out, "{}", wrapped(&text, look.columns, "    "));
+    }
+    out
+}
+
+/// The eight PAT types, and what the kernel made of them.
+fn pat(report: &Report, look: Look) -> String {
+    let dump = &report.machine.dump;
+    let boot_pat = report.machine.boot().and_then(|boot| boot.pat);
+    let mut out = String::new();
+    if let Some(pat) = boot_pat {
+        let _ = writeln!(out, "\n{}", look.heading("PAT"));
+        let _ = writeln!(out, "  slots 0-7: {pat}  ({:#x})", pat.raw());
+        let types: Vec<&str> = PatType::ALL
+            .into_iter()
+            .filter(|wanted| (0..8).any(|slot| pat.slot(slot) == Ok(*wanted)))
+            .map(PatType::short)
+            .collect();
+        let missing: Vec<&str> = PatType::ALL
+            .into_iter()
+            .map(PatType::short)
+            .filter(|name| !types.contains(name))
+            .collect();
+        let reach = format!("  page tables reach: {}", types.join(", "));
+        let lack = match missing.is_empty() {
+            true => String::new(),
+            false => format!("; not: {}", missing.join(", ")),
+        };
+        let _ = writeln!(out, "{reach}{lack}");
+    }
+    if let Some(after) = dump
+        .pat_after
+        .filter(|after| Some(*after) != boot_pat.map(|p| p.raw()))
+    {
+        let after = mtrr_pat::pat::Pat::from_raw(after);
+        let _ = writeln!(
+            out,
+            "  then the kernel wrote: {after}  ({:#x})",
+            after.raw()
+        );
+    }
+    if dump.no_pat {
+        let _ = writeln!(out, "\n{}\n  the processor has none", look.heading("PAT"));
+    }
+    out
+}
+
+/// `text` broken into lines of at most `columns`, later ones starting with `indent`.
+pub fn wrapped(text: &str, columns: usize, indent: &str) -> String {
+    let mut out = String::new();
+    let mut length = 0;
+    let lead: String = text.chars().take_while(|c| *c == ' ').collect();
+    out.push_str(&lead);
+    length += lead.len();
+    for (n, word) in text.split_whitespace().enumerate() {
+        let long = word.chars().count();
+        if n > 0 && length + 1 + long > columns {
+            out.push('\n');
+            out.push_str(indent);
+            length = indent.len();
+        } else if n > 0 {
+            out.push(' ');
+            length += 1;
+        }
+        out.push_str(word);
+        length += long;
+    }
+    out
+}

@@ -1,0 +1,209 @@
+//! How this kernel uses `mtrr-pat`: everything it asks of the crate is in this file.
+
+use crate::msr;
+use crate::options::{self, Hold, Order};
+use crate::percpu::{self, MAX_CPUS, SLOTS};
+use crate::racy::Racy;
+use crate::regs::RegFile;
+use crate::{apic, scribble};
+use mtrr_pat::cpu::MsrFault;
+use mtrr_pat::cpu::native::NativeCpu;
+use mtrr_pat::error::Error;
+use mtrr_pat::memtype::MemType;
+use mtrr_pat::pat::Pat;
+use mtrr_pat::policy::{PatChoice, Policy, Resync};
+use mtrr_pat::ranges::PhysBits;
+use mtrr_pat::regs::{MsrAddr, VariableMtrr};
+use mtrr_pat::report::{CpuReport, Outcome, Report};
+use mtrr_pat::snapshot::Snapshot;
+use mtrr_pat::sync::{CacheSync, Saved, Summary};
+use mtrr_pat::topology::{self, Place};
+
+/// The machine's memory-type state.
+static SYNC: CacheSync<MAX_CPUS> = CacheSync::new();
+
+/// What every CPU has to hold, as the boot CPU read it itself. For the verdict, and for `scribble`.
+static WANTED: Racy<RegFile> = Racy::new(RegFile::EMPTY);
+
+/// Number of the boot CPU.
+pub const BOOT: usize = 0;
+
+fn this_cpu() -> NativeCpu {
+    // SAFETY: 1. kernel code in 64-bit mode, which never migrates. 2. `scribble` writes these registers too, but is done before its
+    // CPU claims. 3. everything is mapped one to one by tables that do not change, write-back (devices: uncached), which no target
+    // of this kernel contradicts. 4. NMI and machine-check handlers call nothing. 5. the targets are the firmware's map, with a
+    // write-combining range where there is nothing. 6. `msr.rs`.
+    unsafe { NativeCpu::claim_with(read_msr, write_msr) }
+}
+
+fn read_msr(register: MsrAddr) -> Result<u64, MsrFault> {
+    msr::read(register.0).ok_or(MsrFault)
+}
+
+fn write_msr(register: MsrAddr, value: u64) -> Result<(), MsrFault> {
+    // SAFETY: `mtrr_pat` decides what is written, by the promises made in `this_cpu`.
+    if unsafe { msr::write(register.0, value) } {
+        Ok(())
+    } else {
+        Err(MsrFault)
+    }
+}
+
+/// Boot CPU, before any AP is started.
+pub fn boot(policy: Policy) -> Result<Outcome, Error> {
+    let outcome = SYNC.boot_init(&mut this_cpu(), BOOT, policy)?;
+    remember_wanted();
+    Ok(outcome)
+}
+
+/// Calls `each` with every AP, in the order to start them: first threads of all cores before second ones, so that hardly any CPU
+/// has to be held.
+pub fn start_order(each: impl FnMut(usize)) {
+    if options::get().order == Order::Listed {
+        return (1..percpu::count()).for_each(each);
+    }
+    let places = core::array::from_fn::<_, MAX_CPUS, _>(|n| Place::Apic(percpu::apic_id(n)));
+    let order = topology::bringup_order(&places[..percpu::count()], smt_shift());
+    order.filter(|&n| n != BOOT).for_each(each);
+}
+
+/// Core and thread of CPU `n`, if the machine says.
+pub fn place(n: usize) -> Option<(u32, u32)> {
+    Place::Apic(percpu::apic_id(n)).split(smt_shift())
+}
+
+fn smt_shift() -> Option<u8> {
+    SYNC.platform().and_then(|platform| platform.smt_shift)
+}
+
+/// Boot CPU, before the start-up IPI of CPU `n`.
+pub fn starting(n: usize) -> Result<(), Error> {
+    SYNC.starting(&mut this_cpu(), n, Place::Apic(percpu::apic_id(n)))
+}
+
+/// Boot CPU, in every wait while APs come up: a sibling may need it to stand still.
+pub fn hold_point() -> Result<(), Error> {
+    SYNC.hold_point(&mut this_cpu(), BOOT)
+}
+
+/// AP `n`, as the first thing it does once it may go on.
+pub fn ap_online(n: usize) {
+    let slot = &SLOTS[n];
+    // SAFETY: belongs to CPU `n` until it is online.
+    let before = unsafe { &mut *slot.before.get() };
+    // SAFETY: likewise.
+    let error = unsafe { &mut *slot.error.get() };
+    scribble::apply(options::get().scribble, n, wanted());
+    before.read_into();
+    let kick = match options::get().hold {
+        Hold::Kick => apic::kick,
+        Hold::Silent => |_| (),
+    };
+    *error = SYNC.ap_online(&mut this_cpu(), n, kick).err();
+}
+
+/// CPU `n`, in the kick's handler.
+pub fn attend(n: usize) {
+    let mut cpu = this_cpu();
+    let result = SYNC
+        .hold_point(&mut cpu, n)
+        .and_then(|()| SYNC.attend(&mut cpu, n));
+    if let Err(error) = result {
+        // SAFETY: this CPU's own; the boot CPU reads it after asking this CPU for its registers.
+        unsafe { *SLOTS[n].error.get() = Some(error) };
+    }
+}
+
+/// Boot CPU, when the last AP is online: everybody meets, if the policy is to do it all together or if some AP had to be left for
+/// later. None when there is nothing to do.
+pub fn meet_if_needed() -> Result<Option<Summary>, Error> {
+    let deferred = SYNC
+        .policy()
+        .is_some_and(|policy| policy.resync == Resync::Deferred);
+    if !deferred && SYNC.report().out_of_sync().next().is_none() {
+        return Ok(None);
+    }
+    SYNC.resync(&mut this_cpu(), BOOT, apic::kick).map(Some)
+}
+
+/// Boot CPU: every CPU gets another map while all of them run. A write-combining range, elsewhere in each round, and the next of two
+/// PAT layouts, neither of them the power-on one.
+pub fn change(round: u32) -> Result<Summary, Error> {
+    let mut cpu = this_cpu();
+    let (_, mut target) = SYNC.target(&mut cpu)?;
+    if let Some((pair, range)) = wc_range(&target, round) {
+        target.variable[pair] = range;
+    }
+    if target.pat.is_some()
+        && SYNC
+            .policy()
+            .is_some_and(|policy| policy.pat != PatChoice::Keep)
+    {
+        target.pat = Some(if round.is_multiple_of(2) {
+            Pat::LOW_HALF_UNTOUCHED
+        } else {
+            Pat::LINUX
+        });
+    }
+    let summary = SYNC.change(&mut cpu, BOOT, &target, apic::kick)?;
+    remember_wanted();
+    Ok(summary)
+}
+
+/// A 16 MiB write-combining block in the upper half of the physical address space, where this kernel has nothing, and the pair for
+/// it: the one that holds it already, else the first that is not in use.
+fn wc_range(target: &Snapshot, round: u32) -> Option<(usize, VariableMtrr)> {
+    const SIZE: u64 = 16 << 20;
+    let ours = |bits: PhysBits, round: u32| {
+        VariableMtrr::from_block(
+            bits.end() / 2 + SIZE * u64::from(round),
+            SIZE,
+            MemType::WriteCombining,
+            bits,
+        )
+    };
+    let pairs = target.variable_ranges();
+    let last = round
+        .checked_sub(1)
+        .and_then(|last| ours(target.phys_bits, last));
+    let pair = pairs
+        .iter()
+        .position(|pair| Some(*pair) == last)
+        .or_else(|| pairs.iter().position(|pair| !pair.valid()))?;
+    Some((pair, ours(target.phys_bits, round)?))
+}
+
+/// Boot CPU: CPU `n` has stopped for good.
+pub fn parked(n: usize) -> Result<(), Error> {
+    SYNC.parked(&mut this_cpu(), n)
+}
+
+/// Boot CPU, just before the machine sleeps.
+pub fn suspend() -> Result<Saved, Error> {
+    SYNC.suspend(&mut this_cpu())
+}
+
+/// Boot CPU, first thing after the wake.
+pub fn resume() -> Result<Outcome, Error> {
+    SYNC.boot_resume(&mut this_cpu(), BOOT)
+}
+
+pub fn report() -> Report<'static> {
+    SYNC.report()
+}
+
+/// The crate's line about CPU `n`.
+pub fn report_of(n: usize) -> Option<CpuReport> {
+    SYNC.report().cpus().find(|line| line.cpu == n)
+}
+
+/// What every CPU has to hold now.
+pub fn wanted() -> &'static RegFile {
+    // SAFETY: replaced by the boot CPU only, while no AP comes up.
+    unsafe { &*WANTED.get() }
+}
+
+fn remember_wanted() {
+    // SAFETY: as for `wanted`.
+    unsafe { (*WANTED.get()).read_into() };
+}

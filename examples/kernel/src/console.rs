@@ -1,0 +1,66 @@
+//! Serial output on COM1, for the boot CPU (and for whoever panics).
+
+use crate::racy::Racy;
+use core::fmt::{self, Write};
+use uart_16550::backend::PioBackend;
+use uart_16550::{BaudRate, Config, Uart16550};
+
+const COM1: u16 = 0x3f8;
+
+static UART: Racy<Option<Uart16550<PioBackend>>> = Racy::new(None);
+
+/// Sets COM1 up; again after S3, which resets it. A machine without one stays silent.
+pub fn init() {
+    // SAFETY: COM1's ports belong to nobody else in this kernel.
+    let Ok(mut uart) = (unsafe { Uart16550::new_port(COM1) }) else {
+        return;
+    };
+    let config = Config {
+        baud_rate: BaudRate::Baud115200,
+        ..Config::DEFAULT
+    };
+    let present = uart.init(config).is_ok();
+    // SAFETY: only the boot CPU calls this, when no AP prints.
+    unsafe { *UART.get() = present.then_some(uart) };
+}
+
+struct Serial;
+
+impl Write for Serial {
+    fn write_str(&mut self, text: &str) -> fmt::Result {
+        // SAFETY: only the boot CPU prints; a panic elsewhere may garble a line, which is better than silence.
+        if let Some(uart) = unsafe { &mut *UART.get() } {
+            for part in text.split_inclusive('\n') {
+                match part.strip_suffix('\n') {
+                    Some(line) => {
+                        uart.send_bytes_exact(line.as_bytes());
+                        uart.send_bytes_exact(b"\r\n");
+                    }
+                    None => uart.send_bytes_exact(part.as_bytes()),
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+/// What `print!` and `println!` expand to.
+pub fn print(text: fmt::Arguments) {
+    let _ = Serial.write_fmt(text);
+}
+
+#[macro_export]
+macro_rules! print {
+    ($($text:tt)*) => { $crate::console::print(format_args!($($text)*)) };
+}
+
+#[macro_export]
+macro_rules! println {
+    ($($text:tt)*) => {{ $crate::print!($($text)*); $crate::print!("\n"); }};
+}
+
+#[panic_handler]
+fn panic(info: &core::panic::PanicInfo) -> ! {
+    println!("PANIC {info}");
+    crate::exit::failure()
+}

@@ -1,0 +1,179 @@
+//! Starting, asking and parking APs.
+
+use crate::options::{self, Trampoline};
+use crate::percpu::{self, ABSENT, ARRIVED, MAIL, ONLINE, PARKED, SLOTS};
+use crate::{apic, caching, clock, tables};
+use core::arch::asm;
+use core::ptr;
+use core::sync::atomic::AtomicU32;
+use core::sync::atomic::Ordering::{Acquire, Relaxed, Release};
+
+/// Where the trampoline lives: also the firmware's waking vector (`sleep.rs`).
+pub const TRAMPOLINE: usize = 0x8000;
+/// After S3, firmware may still have a start-up IPI of its own on the way, to the page it uses itself.
+const FIRMWARE_STARTUP_PAGE: usize = 0x10000;
+
+/// How long an AP may take from its start-up IPI to its first instruction of Rust, per attempt.
+const ARRIVAL_US: [u64; 6] = [100_000, 200_000, 500_000, 1_000_000, 2_000_000, 4_000_000];
+/// How long from there to the end of its sync. Generous: with its MTRRs off a CPU can be a thousand times slower.
+const ONLINE_US: u64 = 20_000_000;
+/// How long a request to a running AP may take.
+const REQUEST_US: u64 = 20_000_000;
+/// After this long it is kicked once more.
+const KICK_AGAIN_US: u64 = 500_000;
+
+unsafe extern "C" {
+    static trampoline_start: u8;
+    static trampoline_end: u8;
+    static trampoline_cr0_and: u32;
+    static trampoline_cr0_or: u32;
+}
+
+/// Copies the trampoline to low memory; before APs start and before S3.
+pub fn install_trampoline() {
+    let start = &raw const trampoline_start;
+    let bytes = &raw const trampoline_end as usize - start as usize;
+    // SAFETY: low memory that the firmware does not need, and no AP runs there now.
+    unsafe { ptr::copy_nonoverlapping(start, TRAMPOLINE as *mut u8, bytes) };
+    let (and, or) = match options::get().trampoline {
+        Trampoline::NoFill => (!(1u32 << 29), 1u32 << 30), // NW off, CD on
+        Trampoline::Naive => (!0, 0),
+    };
+    let placed = |symbol: *const u32| (TRAMPOLINE + (symbol as usize - start as usize)) as *mut u32;
+    // SAFETY: inside the copy, aligned.
+    unsafe { placed(&raw const trampoline_cr0_and).write(and) };
+    // SAFETY: likewise.
+    unsafe { placed(&raw const trampoline_cr0_or).write(or) };
+    // CLI; HLT; JMP to the HLT.
+    // SAFETY: as for the trampoline.
+    unsafe { (FIRMWARE_STARTUP_PAGE as *mut [u8; 4]).write([0xfa, 0xf4, 0xeb, 0xfd]) };
+    // An AP with its MTRRs off reads memory, not our cache: the trampoline, its tables and its options have to be there.
+    // SAFETY: WBINVD changes no memory contents.
+    unsafe { asm!("wbinvd", options(nostack, preserves_flags)) };
+}
+
+/// Starts CPU `n`: waits until it shows up, then lets it go on. False when it is given up. `poll` runs in every wait.
+///
+/// An AP that shows up does nothing before it is told to go on, and is never sent an INIT after that. Without this, an AP that
+/// takes a moment longer than the boot CPU's patience is reset in the middle of its sync, or after it said it was online.
+pub fn start(n: usize, mut poll: impl FnMut()) -> bool {
+    let slot = &SLOTS[n];
+    publish(&slot.phase, ABSENT); // the CPU does not run: nobody else writes this
+    publish(&MAIL[n].go, 0);
+    for arrival_us in ARRIVAL_US {
+        apic::send_init(n);
+        let mut wait = |us| {
+            clock::wait_until(us, || {
+                poll();
+                look(&slot.phase) != ABSENT
+            })
+        };
+        wait(200);
+        for patience in [1_000, arrival_us] {
+            apic::send_startup(n, (TRAMPOLINE >> 12) as u8);
+            if wait(patience) {
+                publish(&MAIL[n].go, 1);
+                return true;
+            }
+        }
+    }
+    false
+}
+
+/// Writes a word for an AP that may have its MTRRs off: its reads need not look into our cache, so the word is flushed from there.
+fn publish(word: &AtomicU32, value: u32) {
+    word.store(value, Release);
+    flush(word);
+}
+
+/// Reads a word that such an AP writes: its writes need not drop our copy, so it is dropped here.
+fn look(word: &AtomicU32) -> u32 {
+    flush(word);
+    word.load(Acquire)
+}
+
+fn flush(word: &AtomicU32) {
+    // SAFETY: flushing a line changes no contents.
+    unsafe { asm!("clflush [{}]", "mfence", in(reg) word, options(nostack, preserves_flags)) };
+}
+
+/// Waits until CPU `n` is through its sync.
+pub fn wait_online(n: usize, mut poll: impl FnMut()) -> bool {
+    clock::wait_until(ONLINE_US, || {
+        poll();
+        look(&SLOTS[n].phase) == ONLINE
+    })
+}
+
+/// First Rust code of an AP, on its own stack, interrupts off, caching and MTRRs as they come.
+#[unsafe(no_mangle)]
+extern "C" fn ap_main(n: usize) -> ! {
+    tables::load(n);
+    percpu::adopt(n);
+    apic::enable();
+    SLOTS[n].phase.store(ARRIVED, Release); // pairs with the Acquire in `start`
+    while MAIL[n].go.load(Acquire) == 0 {
+        core::hint::spin_loop();
+    }
+    caching::ap_online(n);
+    SLOTS[n].phase.store(ONLINE, Release); // pairs with `wait_online`
+    loop {
+        idle();
+    }
+}
+
+/// Waits for one interrupt, and takes it.
+pub fn idle() {
+    // SAFETY: the handlers run on stacks of their own and return here; everything they may change is declared lost.
+    unsafe { asm!("sti", "hlt", "cli", clobber_abi("sysv64")) };
+}
+
+/// What the boot CPU can ask of an AP.
+#[derive(Clone, Copy, PartialEq, Eq)]
+#[repr(u32)]
+pub enum Request {
+    /// Read the registers into `Slot::after`.
+    Record = 1,
+    /// Stop for good, with interrupts off: the machine is about to sleep.
+    Park = 2,
+}
+
+/// Asks CPU `n`, and waits for it. False if it does not answer.
+pub fn ask(n: usize, request: Request) -> bool {
+    let (mail, slot) = (&MAIL[n], &SLOTS[n]);
+    let number = mail.sequence.load(Relaxed).wrapping_add(1);
+    mail.request.store(request as u32, Relaxed);
+    mail.sequence.store(number, Release); // pairs with the Acquire in `serve`
+    for _ in 0..REQUEST_US / KICK_AGAIN_US {
+        apic::kick(n);
+        if clock::wait_until(KICK_AGAIN_US, || slot.done.load(Acquire) == number) {
+            return true;
+        }
+    }
+    false
+}
+
+/// Kick handler, on CPU `n`: the crate's business first, then the mailbox.
+pub fn serve(n: usize) {
+    caching::attend(n);
+    let (mail, slot) = (&MAIL[n], &SLOTS[n]);
+    let number = mail.sequence.load(Acquire);
+    if number == slot.done.load(Relaxed) {
+        return;
+    }
+    let request = mail.request.load(Relaxed);
+    if request == Request::Record as u32 {
+        // SAFETY: the boot CPU reads `after` only after `done` says so.
+        unsafe { (*slot.after.get()).read_into() };
+    }
+    if request == Request::Park as u32 {
+        slot.phase.store(PARKED, Relaxed);
+    }
+    slot.done.store(number, Release); // pairs with the Acquire in `ask`
+    if request == Request::Park as u32 {
+        loop {
+            x86_64::instructions::interrupts::disable();
+            x86_64::instructions::hlt();
+        }
+    }
+}

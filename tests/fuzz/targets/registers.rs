@@ -1,0 +1,125 @@
+//! Any bytes as the register files of two CPUs: look up, iterate, compare. Nothing may panic or
+//! hang, and the answers must agree with each other.
+#![no_main]
+
+use libfuzzer_sys::fuzz_target;
+use mtrr_pat::combine::{CombineRule, Effective};
+use mtrr_pat::compare::SameMap;
+use mtrr_pat::lookup::{MtrrMap, PageSize, Uniformity};
+use mtrr_pat::memtype::PatType;
+use mtrr_pat::pat::Pat;
+use mtrr_pat::ranges::PhysBits;
+use mtrr_pat::regs::{MtrrCap, MtrrDefType, SysCfg, VariableMtrr};
+use mtrr_pat::snapshot::Snapshot;
+
+/// Steps of a lazy iterator: enough for any map without holes, and a bound on the time that one
+/// with holes takes.
+fn steps(snapshot: &Snapshot) -> usize {
+    let mut ranges = snapshot.variable_ranges().iter();
+    let holes = ranges.any(|range| range.valid() && range.block(snapshot.phys_bits).is_none());
+    if holes { 24 } else { 300 }
+}
+
+struct Words<'a>(&'a [u8]);
+
+impl Words<'_> {
+    /// The next word; 0 when the input is used up.
+    fn next(&mut self) -> u64 {
+        let (head, tail) = self.0.split_at(self.0.len().min(8));
+        self.0 = tail;
+        let mut word = [0; 8];
+        word[..head.len()].copy_from_slice(head);
+        u64::from_le_bytes(word)
+    }
+}
+
+fn register_file(words: &mut Words) -> Snapshot {
+    let shape = words.next();
+    let width = 32 + (shape % 21) as u8;
+    let mut snapshot = Snapshot::empty(PhysBits::new(width).expect("32 to 52"));
+    snapshot.cap = (shape & 0x100 == 0).then(|| MtrrCap::from_raw(shape >> 16));
+    snapshot.syscfg = (shape & 0x200 != 0).then(|| SysCfg::from_raw(words.next()));
+    snapshot.pat = (shape & 0x400 != 0).then(|| Pat::from_raw(words.next()));
+    snapshot.def_type = MtrrDefType::from_raw(words.next());
+    snapshot.top_mem2 = words.next();
+    for word in &mut snapshot.fixed {
+        *word = words.next();
+    }
+    for slot in &mut snapshot.variable {
+        *slot = VariableMtrr {
+            base: words.next(),
+            mask: words.next(),
+        };
+    }
+    snapshot
+}
+
+fn check_runs(map: &MtrrMap, steps: usize) {
+    let mut next = 0;
+    for run in map.runs().take(steps) {
+        assert!(run.start == next && run.end > run.start && run.end <= map.end());
+        assert_eq!(map.at(run.start).memtype, run.memtype);
+        assert_eq!(map.at(run.end - 1).memtype, run.memtype);
+        next = run.end;
+    }
+}
+
+fn check_at(map: &MtrrMap, addr: u64) {
+    let at = map.at(addr);
+    assert_eq!(map.over(addr..addr).uniform(), Some(at.memtype));
+    for rule in [CombineRule::Intel, CombineRule::Amd] {
+        for pat in PatType::ALL {
+            let page = Effective::combine(at.memtype, pat, rule).page;
+            assert!(!page.is_cacheable() || at.memtype.defined().is_some());
+        }
+    }
+    let size = map.largest_page(addr);
+    if size > PageSize::Size4K {
+        let start = addr & !(size.bytes() - 1);
+        assert_eq!(map.at(start).memtype, at.memtype);
+        assert_eq!(map.at(start + size.bytes() - 1).memtype, at.memtype);
+    }
+    if let Uniformity::Mixed(run) = map.over(addr..u64::MAX) {
+        assert_ne!(map.at(run.end).memtype, run.memtype);
+    }
+}
+
+fuzz_target!(|data: &[u8]| {
+    let mut words = Words(data);
+    let addr = words.next();
+    let one = register_file(&mut words);
+    // What is left of the input changes a copy: the second CPU.
+    let mut two = one;
+    while !words.0.is_empty() {
+        let (place, value) = (words.next(), words.next());
+        match place % 44 {
+            40 => two.def_type = MtrrDefType::from_raw(value),
+            41 => two.top_mem2 = value,
+            42 => two.fixed[(place >> 8) as usize % 11] = value,
+            43 => two = register_file(&mut words),
+            pair if place & 0x100 == 0 => two.variable[pair as usize].base = value,
+            pair => two.variable[pair as usize].mask = value,
+        }
+    }
+    let (first, second) = (MtrrMap::new(&one), MtrrMap::new(&two));
+    for addr in [addr, addr >> 12, addr & 0xf_ffff, addr % first.end()] {
+        check_at(&first, addr);
+    }
+    check_runs(&first, steps(&one));
+    for found in first
+        .differences(&second)
+        .take(steps(&one).min(steps(&two)))
+    {
+        assert!(found.start < found.end && found.first != found.second);
+        assert_eq!(first.at(found.start).memtype, found.first);
+        assert_eq!(second.at(found.end - 1).memtype, found.second);
+    }
+    assert_eq!(one.same_map(&one), SameMap::Same);
+    if let SameMap::Differs(found) = one.same_map(&two) {
+        assert_ne!(
+            first.at(found.start).memtype,
+            second.at(found.start).memtype
+        );
+        assert!(!one.same_words(&two));
+    }
+});
