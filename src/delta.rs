@@ -77,89 +77,67 @@ pub struct Write {
     pub before: u64,
 }
 
-impl Write {
-    const NONE: Self = Self {
-        msr: MsrAddr(0),
-        value: 0,
-        before: 0,
-    };
-}
+/// Registers a mark can stand for: fixed, then base and mask of each pair.
+const MARKS: usize = FIXED_COUNT + 2 * MAX_VARIABLE;
+const _: () = assert!(MARKS <= u128::BITS as usize);
 
-/// Every fixed and variable register at once.
-const MOST: usize = FIXED_COUNT + 2 * MAX_VARIABLE;
-
-/// What one CPU has to write, and where: the private list of its caches-off window.
-#[derive(Clone)]
-pub struct Delta {
-    writes: [Write; MOST],
-    /// The first so many need no window: pairs with V clear before and after.
-    outside: usize,
-    len: usize,
-    def_type: Option<Write>,
-    pat: Option<Write>,
-    def_type_before: u64,
+/// Which registers differ, one bit each, and whether they need a window.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Marks {
+    /// Pairs with V clear before and after.
+    outside: u128,
+    window: u128,
     changes: Changes,
 }
 
-impl Delta {
-    /// Compares strictly: every raw word, also of pairs that are not in use.
-    ///
-    /// Both snapshots are of the same machine, read with the same VCNT.
-    ///
-    /// # Errors
-    /// [`Error::FixedDramStateDiffers`]: the fixed ranges were read in different states of SYSCFG
-    /// bit 19 and their types differ.
-    pub fn between(have: &Snapshot, want: &Snapshot) -> Result<Self, Error> {
-        let mut delta = Self {
-            writes: [Write::NONE; MOST],
-            outside: 0,
-            len: 0,
-            def_type: None,
-            pat: None,
-            def_type_before: have.def_type.raw(),
-            changes: Changes::empty(),
-        };
+impl Marks {
+    /// No register differs.
+    pub(crate) const NONE: Self = Self {
+        outside: 0,
+        window: 0,
+        changes: Changes::empty(),
+    };
+
+    /// Compares strictly; see [`Delta::between`].
+    pub(crate) fn between(have: &Snapshot, want: &Snapshot) -> Result<Self, Error> {
+        let mut marks = Self::NONE;
         if have.cap.is_some() && want.cap.is_some() {
-            delta.variable(have, want, Unused::Both);
-            delta.outside = delta.len;
-            delta.fixed(have, want)?;
-            delta.variable(have, want, Unused::NotBoth);
-            delta.def_type = differing(
-                MsrAddr::MTRR_DEF_TYPE,
-                have.def_type.raw(),
-                want.def_type.raw(),
-            );
+            marks.fixed(have, want)?;
+            marks.variable(have, want);
+            let differs = have.def_type != want.def_type;
+            marks.changes.set(Changes::DEFAULT, differs);
         }
-        if let (Some(have), Some(want)) = (have.pat, want.pat) {
-            delta.pat = differing(MsrAddr::PAT, have.raw(), want.raw());
-        }
-        delta
-            .changes
-            .set(Changes::DEFAULT, delta.def_type.is_some());
-        delta.changes.set(Changes::PAT, delta.pat.is_some());
-        delta
-            .changes
-            .set(Changes::ROUTING, routing_differs(have, want));
-        Ok(delta)
+        let pats = (have.pat, want.pat);
+        let differs = matches!(pats, (Some(have), Some(want)) if have != want);
+        marks.changes.set(Changes::PAT, differs);
+        let differs = routing_differs(have, want);
+        marks.changes.set(Changes::ROUTING, differs);
+        Ok(marks)
     }
 
-    fn push(&mut self, msr: MsrAddr, before: u64, value: u64, group: Changes) {
-        if let Some(write) = differing(msr, before, value)
-            && let Some(place) = self.writes.get_mut(self.len)
-        {
-            *place = write;
-            self.len += 1;
-            self.changes |= group;
-        }
+    /// Whether any register must be written with caches off.
+    pub(crate) const fn need_window(self) -> bool {
+        self.window != 0 || self.changes.contains(Changes::DEFAULT)
+    }
+
+    /// Whether pairs that are not in use differ.
+    pub(crate) const fn outside_differ(self) -> bool {
+        self.outside != 0
+    }
+
+    /// The groups that differ.
+    pub(crate) const fn changes(self) -> Changes {
+        self.changes
     }
 
     fn fixed(&mut self, have: &Snapshot, want: &Snapshot) -> Result<(), Error> {
         /// The bits of a fixed word that hold types, in any state of SYSCFG bit 19.
         const TYPES: u64 = 0x0707_0707_0707_0707;
         let same_state = have.fixed_dram_bits == want.fixed_dram_bits;
-        for ((range, have), want) in FIXED_RANGES.iter().zip(have.fixed).zip(want.fixed) {
-            if same_state {
-                self.push(range.msr, have, want, Changes::FIXED);
+        for (n, (have, want)) in have.fixed.iter().zip(&want.fixed).enumerate() {
+            if same_state && have != want {
+                self.window |= 1 << n;
+                self.changes |= Changes::FIXED;
             } else if have & TYPES != want & TYPES {
                 return Err(Error::FixedDramStateDiffers);
             }
@@ -167,100 +145,165 @@ impl Delta {
         Ok(())
     }
 
-    fn variable(&mut self, have: &Snapshot, want: &Snapshot, which: Unused) {
+    fn variable(&mut self, have: &Snapshot, want: &Snapshot) {
         let count = have.variable_count().min(want.variable_count());
         let pairs = have.variable.iter().zip(&want.variable).take(count);
         for (n, (have, want)) in pairs.enumerate() {
-            let unused = if have.valid() || want.valid() {
-                Unused::NotBoth
+            let place = FIXED_COUNT + 2 * n;
+            let bits = u128::from(have.base != want.base) << place
+                | u128::from(have.mask != want.mask) << (place + 1);
+            if bits != 0 {
+                self.changes |= Changes::VARIABLE;
+            }
+            if have.valid() || want.valid() {
+                self.window |= bits;
             } else {
-                Unused::Both
-            };
-            if unused == which {
-                let group = Changes::VARIABLE;
-                self.push(MsrAddr::phys_base(n), have.base, want.base, group);
-                self.push(MsrAddr::phys_mask(n), have.mask, want.mask, group);
+                self.outside |= bits;
             }
         }
     }
+}
+
+/// What one CPU has to write, and where: the private list of its caches-off window.
+#[derive(Clone, Copy)]
+pub struct Delta<'a> {
+    have: &'a Snapshot,
+    want: &'a Snapshot,
+    marks: Marks,
+}
+
+impl<'a> Delta<'a> {
+    /// Compares strictly: every raw word, also of pairs that are not in use.
+    ///
+    /// Both snapshots are of the same machine, read with the same VCNT.
+    ///
+    /// # Errors
+    /// [`Error::FixedDramStateDiffers`]: the fixed ranges were read in different states of SYSCFG
+    /// bit 19 and their types differ.
+    pub fn between(have: &'a Snapshot, want: &'a Snapshot) -> Result<Self, Error> {
+        Ok(Self::marked(have, want, Marks::between(have, want)?))
+    }
+
+    /// The comparison of the same two snapshots, made before.
+    pub(crate) const fn marked(have: &'a Snapshot, want: &'a Snapshot, marks: Marks) -> Self {
+        Self { have, want, marks }
+    }
 
     /// Writes that need no window: to pairs whose V is clear before and after.
-    #[must_use]
-    pub fn outside(&self) -> &[Write] {
-        self.writes.get(..self.outside).unwrap_or_default()
+    pub fn outside(&self) -> impl Iterator<Item = Write> + Clone + use<'a> {
+        self.writes(self.marks.outside)
     }
 
     /// Fixed, then variable registers, ascending: written while E is clear.
-    #[must_use]
-    pub fn window(&self) -> &[Write] {
-        self.writes.get(self.outside..self.len).unwrap_or_default()
+    pub fn window(&self) -> impl Iterator<Item = Write> + Clone + use<'a> {
+        self.writes(self.marks.window)
+    }
+
+    fn writes(&self, marks: u128) -> impl Iterator<Item = Write> + Clone + use<'a> {
+        let (have, want) = (self.have, self.want);
+        (0..MARKS)
+            .filter(move |place| marks & (1 << place) != 0)
+            .filter_map(move |place| write_at(have, want, place))
     }
 
     /// DEF_TYPE, when it differs.
     #[must_use]
-    pub const fn def_type(&self) -> Option<Write> {
-        self.def_type
+    pub fn def_type(&self) -> Option<Write> {
+        let (have, want) = (self.have.def_type.raw(), self.want.def_type.raw());
+        let differs = self.marks.changes.contains(Changes::DEFAULT);
+        differs.then_some(Write {
+            msr: MsrAddr::MTRR_DEF_TYPE,
+            value: want,
+            before: have,
+        })
     }
 
     /// DEF_TYPE as it was compared.
     #[must_use]
     pub const fn def_type_before(&self) -> u64 {
-        self.def_type_before
+        self.have.def_type.raw()
     }
 
     /// The PAT, when it differs.
     #[must_use]
-    pub const fn pat(&self) -> Option<Write> {
-        self.pat
+    pub fn pat(&self) -> Option<Write> {
+        let (have, want) = (self.have.pat?.raw(), self.want.pat?.raw());
+        let differs = self.marks.changes.contains(Changes::PAT);
+        differs.then_some(Write {
+            msr: MsrAddr::PAT,
+            value: want,
+            before: have,
+        })
     }
 
     /// Whether any write must be made with caches off.
     #[must_use]
     pub const fn needs_window(&self) -> bool {
-        self.len > self.outside || self.def_type.is_some()
+        self.marks.need_window()
     }
 
     /// The first register that differs, of any group.
     #[must_use]
     pub fn first(&self) -> Option<Write> {
-        let listed = self.writes.get(..self.len).unwrap_or_default();
-        listed.first().copied().or(self.def_type).or(self.pat)
+        let listed = self.writes(self.marks.window | self.marks.outside).next();
+        listed.or_else(|| self.def_type()).or_else(|| self.pat())
     }
 
     /// Whether there is nothing to write.
     #[must_use]
-    pub const fn is_empty(&self) -> bool {
-        self.len == 0 && self.def_type.is_none() && self.pat.is_none()
+    pub fn is_empty(&self) -> bool {
+        self.first().is_none()
     }
 
     /// The groups that differ.
     #[must_use]
     pub const fn changes(&self) -> Changes {
-        self.changes
+        self.marks.changes
     }
 }
 
-impl fmt::Debug for Delta {
+impl fmt::Debug for Delta<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        struct List<I>(I);
+        impl<I: Iterator<Item = Write> + Clone> fmt::Debug for List<I> {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.debug_list().entries(self.0.clone()).finish()
+            }
+        }
         f.debug_struct("Delta")
-            .field("outside", &self.outside())
-            .field("window", &self.window())
-            .field("def_type", &self.def_type)
-            .field("pat", &self.pat)
-            .field("changes", &self.changes)
-            .finish_non_exhaustive()
+            .field("outside", &List(self.outside()))
+            .field("window", &List(self.window()))
+            .field("def_type", &self.def_type())
+            .field("pat", &self.pat())
+            .field("changes", &self.changes())
+            .finish()
     }
 }
 
-/// Whether V of a pair is clear before and after.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Unused {
-    Both,
-    NotBoth,
-}
-
-fn differing(msr: MsrAddr, before: u64, value: u64) -> Option<Write> {
-    (before != value).then_some(Write { msr, value, before })
+/// The write a mark stands for.
+fn write_at(have: &Snapshot, want: &Snapshot, place: usize) -> Option<Write> {
+    if let Some(range) = FIXED_RANGES.get(place) {
+        return Some(Write {
+            msr: range.msr,
+            value: *want.fixed.get(place)?,
+            before: *have.fixed.get(place)?,
+        });
+    }
+    let n = (place - FIXED_COUNT) / 2;
+    let (have, want) = (have.variable.get(n)?, want.variable.get(n)?);
+    Some(if (place - FIXED_COUNT).is_multiple_of(2) {
+        Write {
+            msr: MsrAddr::phys_base(n),
+            value: want.base,
+            before: have.base,
+        }
+    } else {
+        Write {
+            msr: MsrAddr::phys_mask(n),
+            value: want.mask,
+            before: have.mask,
+        }
+    })
 }
 
 /// AMD's routing of DRAM: SYSCFG[23:18,26] and TOP_MEM2.
@@ -290,7 +333,8 @@ mod tests {
 
     #[test]
     fn equal_snapshots_have_no_writes() {
-        let delta = Delta::between(&machine(), &machine()).unwrap();
+        let (have, want) = (machine(), machine());
+        let delta = Delta::between(&have, &want).unwrap();
         assert!(delta.is_empty() && !delta.needs_window());
         assert_eq!(delta.changes(), Changes::empty());
         assert_eq!(delta.changes().to_string(), "-");
@@ -308,9 +352,10 @@ mod tests {
         want.def_type = MtrrDefType::from_raw(0xc00);
         want.pat = Some(Pat::LINUX);
         let delta = Delta::between(&have, &want).unwrap();
-        assert_eq!(delta.window().len(), 31);
-        assert!(delta.window()[..11].is_sorted_by_key(|w| w.msr));
-        assert!(delta.window()[11..].is_sorted_by_key(|w| w.msr));
+        let window: std::vec::Vec<Write> = delta.window().collect();
+        assert_eq!(window.len(), 31);
+        assert!(window[..11].is_sorted_by_key(|w| w.msr));
+        assert!(window[11..].is_sorted_by_key(|w| w.msr));
         assert_eq!(delta.changes().to_string(), "fixed,variable,default,pat");
     }
 
@@ -323,11 +368,11 @@ mod tests {
             mask: 0x7000,
         };
         let delta = Delta::between(&have, &want).unwrap();
-        assert_eq!(delta.outside().len(), 2);
+        assert_eq!(delta.outside().count(), 2);
         assert!(!delta.needs_window() && !delta.is_empty());
         want.variable[3].mask |= VariableMtrr::V;
         let delta = Delta::between(&have, &want).unwrap();
-        assert_eq!((delta.outside().len(), delta.window().len()), (0, 2));
+        assert_eq!((delta.outside().count(), delta.window().count()), (0, 2));
     }
 
     #[test]

@@ -86,19 +86,23 @@ pub struct Policy {
     pub pat_flush: PatFlush,
     /// AMD's RdMem and WrMem bits.
     pub amd_fixed: AmdFixed,
-    /// Whether write-combining mappings are refused (`nowc`); [`crate::reserve`] obeys it.
-    pub refuse_wc: WcPolicy,
+    /// Whether write-combining may be had (`nowc`): for the table of [`crate::reserve`].
+    pub write_combining: WriteCombining,
     /// How long to wait.
     pub bounds: Bounds,
 }
 
-/// Whether a request for write-combining is granted.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum WcPolicy {
-    /// It is.
-    Allow,
-    /// It becomes UC-: one CPU's write-combining stores can slow every other core of the die.
-    Refuse,
+/// Whether write-combining may be had at all.
+///
+/// Cores that write much to write-combining memory can slow down every other core of the die, so
+/// a machine's owner may want none (`nowc` on the command line).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub enum WriteCombining {
+    /// Requests for WC get WC.
+    #[default]
+    Allowed,
+    /// Requests for WC get UC-. An MTRR range of type WC still makes that WC: the grant says so.
+    Refused,
 }
 
 impl Policy {
@@ -109,7 +113,7 @@ impl Policy {
         cache_flush: CacheFlush::Always,
         pat_flush: PatFlush::WhenUncached,
         amd_fixed: AmdFixed::AsFound,
-        refuse_wc: WcPolicy::Allow,
+        write_combining: WriteCombining::Allowed,
         bounds: Bounds::DEFAULT,
     };
 
@@ -129,7 +133,7 @@ impl Policy {
             match word {
                 "no_aps_delay" => self.resync = Resync::Early,
                 "nopat" => self.pat = PatChoice::Keep,
-                "nowc" => self.refuse_wc = WcPolicy::Refuse,
+                "nowc" => self.write_combining = WriteCombining::Refused,
                 _ => {
                     if let Some(list) = word.strip_prefix("mtrr_pat=") {
                         for item in list.split(',') {
@@ -219,7 +223,7 @@ mod tests {
         assert_eq!(policy.resync, Resync::Deferred);
         assert_eq!(policy.pat, PatChoice::Layout(Pat::LINUX));
         assert_eq!(policy.bounds.gather, 5);
-        assert_eq!(policy.refuse_wc, WcPolicy::Refuse);
+        assert_eq!(policy.write_combining, WriteCombining::Refused);
         let policy = policy.with_command_line("no_aps_delay nopat").unwrap();
         assert_eq!(policy.resync, Resync::Early);
         assert_eq!(policy.pat, PatChoice::Keep);

@@ -3,17 +3,17 @@
 //! Owns the order of instructions; refuses to know other CPUs. The caller has made sure that no
 //! other thread of this core runs anything but a wait loop while a window is open.
 
-mod undo;
+mod window;
 
-use self::undo::{is_off, roll_back};
+use self::window::Job;
 use crate::cpu::{CR0_CD, CR0_NW, CR4_PCIDE, CR4_PGE, CpuOps};
-use crate::delta::{Changes, Delta, Write};
+use crate::delta::{Changes, Delta, Marks, Write};
 use crate::error::{Error, Left};
 use crate::pat::Pat;
 use crate::platform::Platform;
 use crate::policy::{PatFlush, Policy};
-use crate::regs::{MsrAddr, MtrrCap, MtrrDefType};
-use crate::snapshot::{ExposedDramBits, Snapshot};
+use crate::regs::{MsrAddr, MtrrCap};
+use crate::snapshot::Snapshot;
 
 /// What this CPU has to do to hold the target state, dearest first in meaning.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -42,8 +42,8 @@ pub enum Arrival {
 /// What a CPU was found to have, compared with a target.
 #[derive(Clone, Debug)]
 pub struct Plan {
-    delta: Delta,
-    syscfg: Option<crate::regs::SysCfg>,
+    have: Snapshot,
+    marks: Marks,
     caching_off: bool,
     /// Why the MTRR part is left alone here though the platform has one.
     mtrr_error: Option<Error>,
@@ -65,32 +65,46 @@ impl Plan {
         arrival: Arrival,
     ) -> Result<Self, Error> {
         let mut here = *platform;
-        let mut mtrr_error = None;
+        let mut plan = Self {
+            have: Snapshot::empty(platform.phys_bits),
+            marks: Marks::NONE,
+            caching_off: false,
+            mtrr_error: None,
+        };
         if arrival == Arrival::First
             && let Err(error) = compare_cap(cpu, platform)
         {
             here.mtrr = Err(error);
-            mtrr_error = Some(error);
+            plan.mtrr_error = Some(error);
         }
-        let compared = Snapshot::capture(cpu, &here, policy.amd_fixed)
-            .and_then(|have| Ok((Delta::between(&have, want)?, have.syscfg)));
-        let (delta, syscfg) = match compared {
-            Ok(compared) => compared,
-            Err(error) if here.mtrr.is_ok() => {
-                mtrr_error = Some(error);
-                here.mtrr = Err(error);
-                let have = Snapshot::capture(cpu, &here, policy.amd_fixed)?;
-                (Delta::between(&have, want)?, have.syscfg)
+        if let Err(error) = plan.compare(cpu, want, &here, policy) {
+            if here.mtrr.is_err() {
+                return Err(error);
             }
-            Err(error) => return Err(error),
-        };
-        let caching_off = cpu.read_cr0() & (CR0_CD | CR0_NW) != 0;
-        Ok(Self {
-            delta,
-            syscfg,
-            caching_off,
-            mtrr_error,
-        })
+            here.mtrr = Err(error);
+            plan.mtrr_error = Some(error);
+            plan.compare(cpu, want, &here, policy)?;
+        }
+        plan.caching_off = cpu.read_cr0() & (CR0_CD | CR0_NW) != 0;
+        Ok(plan)
+    }
+
+    fn compare(
+        &mut self,
+        cpu: &mut impl CpuOps,
+        want: &Snapshot,
+        here: &Platform,
+        policy: &Policy,
+    ) -> Result<(), Error> {
+        self.have.recapture(cpu, here, policy.amd_fixed)?;
+        self.marks = Marks::between(&self.have, want)?;
+        Ok(())
+    }
+
+    /// What is to be written; `want` is the target this plan was made for.
+    #[must_use]
+    pub const fn delta<'a>(&'a self, want: &'a Snapshot) -> Delta<'a> {
+        Delta::marked(&self.have, want, self.marks)
     }
 
     /// Compares again, because registers of this CPU may have been written since; keeps what it
@@ -112,11 +126,11 @@ impl Plan {
     /// The dearest thing that has to be done.
     #[must_use]
     pub fn need(&self) -> Need {
-        if self.delta.needs_window() {
+        if self.marks.need_window() {
             Need::Window
-        } else if self.delta.pat().is_some() {
+        } else if self.marks.changes().contains(Changes::PAT) {
             Need::Pat
-        } else if !self.delta.outside().is_empty() {
+        } else if self.marks.outside_differ() {
             Need::UnusedPairs
         } else if self.caching_off {
             Need::CachingOn
@@ -128,7 +142,7 @@ impl Plan {
     /// The groups in which this CPU differs from the target.
     #[must_use]
     pub fn changes(&self) -> Changes {
-        let mut changes = self.delta.changes();
+        let mut changes = self.marks.changes();
         changes.set(Changes::CACHING, self.caching_off);
         changes
     }
@@ -159,11 +173,21 @@ impl Plan {
         platform: &Platform,
         policy: &Policy,
     ) -> Result<(), Error> {
-        let pairs = write_unused(cpu, self.delta.outside());
+        let delta = self.delta(want);
+        let pairs = write_unused(cpu, &delta);
         let rest = match self.need() {
-            Need::Window => window(cpu, self, want, platform, policy),
+            Need::Window => {
+                let job = Job {
+                    delta,
+                    want,
+                    syscfg: self.have.syscfg,
+                    platform,
+                    policy,
+                };
+                job.window(cpu)
+            }
             _ => {
-                let pat = match self.delta.pat() {
+                let pat = match delta.pat() {
                     Some(write) => pat_only(cpu, write, platform, policy),
                     None => Ok(()),
                 };
@@ -257,14 +281,14 @@ fn loses_cacheable_slot(write: Write) -> bool {
 
 /// Pairs with V clear before and after: they match nothing, so the map in force is the same
 /// whatever becomes of the writes.
-fn write_unused(cpu: &mut impl CpuOps, writes: &[Write]) -> Result<(), Error> {
-    for write in writes {
+fn write_unused(cpu: &mut impl CpuOps, delta: &Delta<'_>) -> Result<(), Error> {
+    for write in delta.outside() {
         cpu.wrmsr(write.msr, write.value)
-            .map_err(|_| fault(*write, Left::Unchanged))?;
+            .map_err(|_| fault(write, Left::Unchanged))?;
     }
-    for write in writes {
+    for write in delta.outside() {
         if cpu.rdmsr(write.msr) != Ok(write.value) {
-            return Err(ignored(*write, Left::Unchanged));
+            return Err(ignored(write, Left::Unchanged));
         }
     }
     Ok(())
@@ -286,37 +310,6 @@ fn ignored(write: Write, left: Left) -> Error {
     }
 }
 
-/// The full procedure. From the first clear of E to CD clear this CPU touches only its stack, its
-/// code and the plan.
-fn window(
-    cpu: &mut impl CpuOps,
-    plan: &Plan,
-    want: &Snapshot,
-    platform: &Platform,
-    policy: &Policy,
-) -> Result<(), Error> {
-    let flush = platform.flushes_caches(policy);
-    masked(cpu, |cpu| {
-        let cr0 = cpu.read_cr0();
-        cpu.write_cr0((cr0 | CR0_CD) & !CR0_NW);
-        if flush {
-            cpu.wbinvd();
-        }
-        let cr4 = cpu.read_cr4();
-        if cr4 & CR4_PGE != 0 {
-            cpu.write_cr4(cr4 & !CR4_PGE);
-        } else {
-            flush_without_global(cpu, cr4);
-        }
-        let result = reprogram(cpu, plan, want, platform, policy, cr4 & !CR4_PGE);
-        cpu.write_cr0(cr0 & !(CR0_CD | CR0_NW));
-        if cr4 & CR4_PGE != 0 {
-            cpu.write_cr4(cr4);
-        }
-        result
-    })
-}
-
 /// Flushes the TLB while PGE is clear: CR3 reaches the current PCID only.
 fn flush_without_global(cpu: &mut impl CpuOps, cr4: u64) {
     if cr4 & CR4_PCIDE != 0 {
@@ -325,77 +318,5 @@ fn flush_without_global(cpu: &mut impl CpuOps, cr4: u64) {
     } else {
         let cr3 = cpu.read_cr3();
         cpu.write_cr3(cr3);
-    }
-}
-
-/// The part of the window with E clear, and the proof that it worked.
-fn reprogram(
-    cpu: &mut impl CpuOps,
-    plan: &Plan,
-    want: &Snapshot,
-    platform: &Platform,
-    policy: &Policy,
-    cr4: u64,
-) -> Result<(), Error> {
-    let before = plan.delta.def_type_before();
-    let disable = Write {
-        msr: MsrAddr::MTRR_DEF_TYPE,
-        value: MtrrDefType::from_raw(before).disabled().raw(),
-        before,
-    };
-    cpu.wrmsr(disable.msr, disable.value)
-        .map_err(|_| fault(disable, Left::Unchanged))?;
-    if !is_off(cpu) {
-        // Nothing may be written while the old map is in force.
-        return Err(ignored(disable, Left::Unchanged));
-    }
-    if platform.flushes_caches(policy) {
-        cpu.wbinvd();
-    }
-    let enable = Write {
-        value: want.def_type.raw(),
-        ..disable
-    };
-    // RdMem and WrMem, if the policy wants them, stay visible until they have been read back.
-    let exposed = ExposedDramBits::enter(cpu, plan.syscfg, platform, policy.amd_fixed);
-    let result = match exposed {
-        Err(error) => Err(error),
-        Ok(_) => write_all(cpu, &plan.delta, enable).map_err(|write| fault(write, Left::Torn)),
-    };
-    flush_without_global(cpu, cr4);
-    let result = result.and_then(|()| verify(cpu, want, platform, policy));
-    let result = result.map_err(|failed| {
-        let left = roll_back(cpu, plan, want, platform, policy, disable);
-        flush_without_global(cpu, cr4);
-        failed.with_left(left)
-    });
-    match exposed.map(|exposed| exposed.leave(cpu)) {
-        Ok(Err(error)) => result.and(Err(error)),
-        _ => result,
-    }
-}
-
-/// Fixed, variable and PAT, then DEF_TYPE. Stops at the first fault.
-fn write_all(cpu: &mut impl CpuOps, delta: &Delta, enable: Write) -> Result<(), Write> {
-    let pat = delta.pat();
-    for write in delta.window().iter().chain(&pat).chain([&enable]) {
-        cpu.wrmsr(write.msr, write.value).map_err(|_| *write)?;
-    }
-    Ok(())
-}
-
-/// Reads the whole state back: a write may have been ignored, and a register outside the plan may
-/// have been written by firmware since it was compared.
-fn verify(
-    cpu: &mut impl CpuOps,
-    want: &Snapshot,
-    platform: &Platform,
-    policy: &Policy,
-) -> Result<(), Error> {
-    let have = Snapshot::capture(cpu, platform, policy.amd_fixed)?;
-    let delta = Delta::between(&have, want)?;
-    match delta.first() {
-        None => Ok(()),
-        Some(write) => Err(ignored(write, Left::Torn)),
     }
 }

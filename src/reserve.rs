@@ -10,6 +10,7 @@ use core::ops::Range;
 use crate::combine::CombineRule;
 use crate::lookup::MtrrMap;
 use crate::memtype::PatType;
+pub use crate::policy::WriteCombining;
 
 mod error;
 mod grant;
@@ -30,19 +31,6 @@ pub enum OnConflict {
     Exact,
     /// Take the type that already holds, and say so.
     AcceptExisting,
-}
-
-/// Whether write-combining may be had at all.
-///
-/// Cores that write much to write-combining memory can slow down every other core of the die, so
-/// a machine's owner may want none (`nowc` on the command line).
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
-pub enum WriteCombining {
-    /// Requests for WC get WC.
-    #[default]
-    Allowed,
-    /// Requests for WC get UC-. An MTRR range of type WC still makes that WC: the grant says so.
-    Refused,
 }
 
 /// A wanted memory type for a range of physical addresses.

@@ -145,26 +145,38 @@ impl Snapshot {
         amd_fixed: AmdFixed,
     ) -> Result<Self, Error> {
         let mut found = Self::empty(platform.phys_bits);
+        found.recapture(cpu, platform, amd_fixed)?;
+        Ok(found)
+    }
+
+    /// [`Snapshot::capture`] in place: a CPU's stack holds few of these.
+    pub(crate) fn recapture(
+        &mut self,
+        cpu: &mut impl CpuOps,
+        platform: &Platform,
+        amd_fixed: AmdFixed,
+    ) -> Result<(), Error> {
+        *self = Self::empty(platform.phys_bits);
         if let Ok(cap) = platform.mtrr {
-            found.cap = Some(cap);
-            found.def_type = MtrrDefType::from_raw(read(cpu, MsrAddr::MTRR_DEF_TYPE)?);
+            self.cap = Some(cap);
+            self.def_type = MtrrDefType::from_raw(read(cpu, MsrAddr::MTRR_DEF_TYPE)?);
             let count = platform.variable_count();
-            for (n, range) in found.variable.iter_mut().take(count).enumerate() {
+            for (n, range) in self.variable.iter_mut().take(count).enumerate() {
                 range.base = read(cpu, MsrAddr::phys_base(n))?;
                 range.mask = read(cpu, MsrAddr::phys_mask(n))?;
             }
         }
         if platform.amd {
-            found.syscfg = Some(SysCfg::from_raw(read(cpu, MsrAddr::SYSCFG)?));
-            found.top_mem2 = read(cpu, MsrAddr::TOP_MEM2)?;
+            self.syscfg = Some(SysCfg::from_raw(read(cpu, MsrAddr::SYSCFG)?));
+            self.top_mem2 = read(cpu, MsrAddr::TOP_MEM2)?;
         }
         if platform.has_fixed() {
-            found.capture_fixed(cpu, platform, amd_fixed)?;
+            self.capture_fixed(cpu, platform, amd_fixed)?;
         }
         if platform.pat.is_ok() {
-            found.pat = Some(Pat::from_raw(read(cpu, MsrAddr::PAT)?));
+            self.pat = Some(Pat::from_raw(read(cpu, MsrAddr::PAT)?));
         }
-        Ok(found)
+        Ok(())
     }
 
     /// The fixed ranges, with RdMem and WrMem where the policy asks for them.

@@ -8,6 +8,8 @@ use crate::ranges::PhysBits;
 use crate::regs::MAX_VARIABLE;
 
 /// A word of scratch for [`Wanted::plan_least_damage`]: plain memory, no meaning between calls.
+///
+/// [`Wanted::plan_least_damage`]: super::Wanted::plan_least_damage
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Scratch(pub(super) u128);
 
@@ -26,13 +28,15 @@ const REMEMBERED: usize = 32;
 /// Words of [`Scratch`] that [`Wanted::plan_least_damage`] needs for so many registers (those
 /// that may be used) and such a width: 16 bytes each.
 ///
+/// [`Wanted::plan_least_damage`]: super::Wanted::plan_least_damage
+///
 /// ```
 /// use mtrr_pat::layout::{Scratch, scratch_len};
 /// use mtrr_pat::ranges::PhysBits;
 ///
 /// static SCRATCH: [Scratch; scratch_len(10, PhysBits::MAX)] =
 ///     [Scratch::EMPTY; scratch_len(10, PhysBits::MAX)];
-/// assert_eq!(size_of_val(&SCRATCH), 50_000);
+/// assert_eq!(size_of_val(&SCRATCH), 50_016);
 /// ```
 #[must_use]
 pub const fn scratch_len(registers: usize, bits: PhysBits) -> usize {

@@ -75,6 +75,8 @@ pub(crate) struct Record {
     pub(crate) windows_seen: Word,
     /// Whether the next meeting has to bring this CPU in line. This CPU.
     pub(crate) pending: Word,
+    /// The last meeting in which this CPU was compared. This CPU.
+    pub(crate) acted: Word,
     /// Whether this CPU is in the count of the word [`super::target::Target`] holds. This CPU.
     pub(crate) counted: Word,
     /// Whether MTRRCAP was compared since reset. This CPU (cleared by the boot CPU at start).
@@ -140,6 +142,7 @@ impl Slot {
                 record: Record {
                     windows_seen: Word::new(0),
                     pending: Word::new(0),
+                    acted: Word::new(0),
                     counted: Word::new(0),
                     compared: Word::new(0),
                     serial: Word::new(0),

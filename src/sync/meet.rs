@@ -9,7 +9,7 @@ use crate::error::Error;
 use crate::program::Plan;
 use crate::regs::MsrAddr;
 use crate::rendezvous::slot::Slot;
-use crate::rendezvous::{Attended, CpuState, NoMeeting, Stuck};
+use crate::rendezvous::{Attended, NoMeeting, Stuck};
 use crate::report::{Outcome, Path};
 use crate::snapshot::Snapshot;
 
@@ -176,7 +176,11 @@ impl<const CPUS: usize> CacheSync<CPUS> {
             return;
         };
         let pending = slot.record.pending.load(Ordering::Relaxed) != 0;
-        match Work::from_word(self.gate.work.load(Ordering::Acquire)) {
+        let work = Work::from_word(self.gate.work.load(Ordering::Acquire));
+        if work != Work::Resync || pending {
+            slot.record.acted.store(slot.summoned(), Ordering::Relaxed);
+        }
+        match work {
             Work::Resync if !pending => {}
             Work::Resync | Work::Change => {
                 self.bring_in_line::<fn(usize)>(decided, cpu, number, &mut Consent::Meeting);
@@ -253,7 +257,7 @@ impl<const CPUS: usize> CacheSync<CPUS> {
             Err(NoMeeting::Abandoned) => return Err(Error::BootCpuSilent),
         }
         self.flush_after_meeting(cpu, me);
-        let summary = self.summary();
+        let summary = self.summary(me);
         if summary.out_of_sync == 0 {
             log::debug!("{}", self.report());
         } else {
@@ -273,7 +277,9 @@ impl<const CPUS: usize> CacheSync<CPUS> {
         self.flush_after_siblings(cpu, number, &mut path);
     }
 
-    fn summary(&self) -> Summary {
+    /// What came of the meeting `me` just led.
+    fn summary(&self, me: usize) -> Summary {
+        let number = self.slot(me).map_or(0, Slot::summoned);
         let mut summary = Summary {
             epoch: self.target.online().epoch(),
             cpus: 0,
@@ -281,12 +287,16 @@ impl<const CPUS: usize> CacheSync<CPUS> {
             out_of_sync: 0,
         };
         for line in self.report().cpus() {
-            if line.state != CpuState::Running {
+            let Ok(slot) = self.slot(line.cpu) else {
+                continue;
+            };
+            if slot.summoned() != number {
                 continue;
             }
-            summary.cpus += 1;
+            let acted = slot.record.acted.load(Ordering::Relaxed) == number;
             let differed = line.outcome.is_some_and(|o| !o.changes.is_empty());
-            summary.differed += u32::from(differed);
+            summary.cpus += 1;
+            summary.differed += u32::from(acted && differed);
             summary.out_of_sync += u32::from(!line.in_sync());
         }
         summary

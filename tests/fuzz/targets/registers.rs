@@ -2,14 +2,15 @@
 //! hang, and the answers must agree with each other.
 #![no_main]
 
+mod input;
+
+use input::{Words, register_file};
 use libfuzzer_sys::fuzz_target;
 use mtrr_pat::combine::{CombineRule, Effective};
 use mtrr_pat::compare::SameMap;
 use mtrr_pat::lookup::{MtrrMap, PageSize, Uniformity};
 use mtrr_pat::memtype::PatType;
-use mtrr_pat::pat::Pat;
-use mtrr_pat::ranges::PhysBits;
-use mtrr_pat::regs::{MtrrCap, MtrrDefType, SysCfg, VariableMtrr};
+use mtrr_pat::regs::MtrrDefType;
 use mtrr_pat::snapshot::Snapshot;
 
 /// Steps of a lazy iterator: enough for any map without holes, and a bound on the time that one
@@ -18,40 +19,6 @@ fn steps(snapshot: &Snapshot) -> usize {
     let mut ranges = snapshot.variable_ranges().iter();
     let holes = ranges.any(|range| range.valid() && range.block(snapshot.phys_bits).is_none());
     if holes { 24 } else { 300 }
-}
-
-struct Words<'a>(&'a [u8]);
-
-impl Words<'_> {
-    /// The next word; 0 when the input is used up.
-    fn next(&mut self) -> u64 {
-        let (head, tail) = self.0.split_at(self.0.len().min(8));
-        self.0 = tail;
-        let mut word = [0; 8];
-        word[..head.len()].copy_from_slice(head);
-        u64::from_le_bytes(word)
-    }
-}
-
-fn register_file(words: &mut Words) -> Snapshot {
-    let shape = words.next();
-    let width = 32 + (shape % 21) as u8;
-    let mut snapshot = Snapshot::empty(PhysBits::new(width).expect("32 to 52"));
-    snapshot.cap = (shape & 0x100 == 0).then(|| MtrrCap::from_raw(shape >> 16));
-    snapshot.syscfg = (shape & 0x200 != 0).then(|| SysCfg::from_raw(words.next()));
-    snapshot.pat = (shape & 0x400 != 0).then(|| Pat::from_raw(words.next()));
-    snapshot.def_type = MtrrDefType::from_raw(words.next());
-    snapshot.top_mem2 = words.next();
-    for word in &mut snapshot.fixed {
-        *word = words.next();
-    }
-    for slot in &mut snapshot.variable {
-        *slot = VariableMtrr {
-            base: words.next(),
-            mask: words.next(),
-        };
-    }
-    snapshot
 }
 
 fn check_runs(map: &MtrrMap, steps: usize) {

@@ -1,0 +1,42 @@
+//! Bytes of a fuzzer as register files.
+
+use mtrr_pat::pat::Pat;
+use mtrr_pat::ranges::PhysBits;
+use mtrr_pat::regs::{MtrrCap, MtrrDefType, SysCfg, VariableMtrr};
+use mtrr_pat::snapshot::Snapshot;
+
+/// The input of a run, word by word.
+pub struct Words<'a>(pub &'a [u8]);
+
+impl Words<'_> {
+    /// The next word; 0 when the input is used up.
+    pub fn next(&mut self) -> u64 {
+        let (head, tail) = self.0.split_at(self.0.len().min(8));
+        self.0 = tail;
+        let mut word = [0; 8];
+        word[..head.len()].copy_from_slice(head);
+        u64::from_le_bytes(word)
+    }
+}
+
+/// Any words as the registers of one CPU.
+pub fn register_file(words: &mut Words) -> Snapshot {
+    let shape = words.next();
+    let width = 32 + (shape % 21) as u8;
+    let mut snapshot = Snapshot::empty(PhysBits::new(width).expect("32 to 52"));
+    snapshot.cap = (shape & 0x100 == 0).then(|| MtrrCap::from_raw(shape >> 16));
+    snapshot.syscfg = (shape & 0x200 != 0).then(|| SysCfg::from_raw(words.next()));
+    snapshot.pat = (shape & 0x400 != 0).then(|| Pat::from_raw(words.next()));
+    snapshot.def_type = MtrrDefType::from_raw(words.next());
+    snapshot.top_mem2 = words.next();
+    for word in &mut snapshot.fixed {
+        *word = words.next();
+    }
+    for slot in &mut snapshot.variable {
+        *slot = VariableMtrr {
+            base: words.next(),
+            mask: words.next(),
+        };
+    }
+    snapshot
+}
