@@ -256,6 +256,8 @@ impl Lived<'_> {
         let mut started = Vec::new();
         for &ap in order {
             match self.kernel.start(boot, ap) {
+                // A wall clock is not waited for: the kernel knows by other means.
+                Ok(()) if self.life.free && self.never_comes(ap) => self.lose(boot, ap),
                 Ok(()) if together => started.push(ap),
                 Ok(()) => self.await_one(boot, ap),
                 Err(Error::SiblingStuck { cpu }) => {
@@ -270,18 +272,18 @@ impl Lived<'_> {
         }
     }
 
+    fn struck(&self, ap: usize) -> bool {
+        ap == self.life.cpu && self.round.load(Ordering::Acquire) == 1
+    }
+
+    fn never_comes(&self, ap: usize) -> bool {
+        self.life.wrong == Wrong::NeverArrives && self.life.when != When::RunTime && self.struck(ap)
+    }
+
     fn await_one(&self, boot: &mut SimCpu<'_>, ap: usize) {
-        let struck = ap == self.life.cpu && self.round.load(Ordering::Acquire) == 1;
-        let never = struck && self.life.wrong == Wrong::NeverArrives;
-        let never = never && self.life.when != When::RunTime;
-        if self.life.free && never {
-            self.lose(boot, ap);
-        } else if !self.kernel.wait_for(boot, ap) {
-            assert!(
-                struck && (never || self.life.wrong.stuck()),
-                "{:?}: CPU {ap}",
-                self.life
-            );
+        if !self.kernel.wait_for(boot, ap) {
+            let expected = self.never_comes(ap) || self.life.wrong.stuck() && self.struck(ap);
+            assert!(expected, "{:?}: CPU {ap}", self.life);
             self.lose(boot, ap);
         }
     }
@@ -295,8 +297,7 @@ impl Lived<'_> {
 
     fn ap(&self, cpu: &mut SimCpu<'_>) {
         let me = cpu.number();
-        let struck = me == self.life.cpu && self.round.load(Ordering::Acquire) == 1;
-        let wrong = if struck {
+        let wrong = if self.struck(me) {
             self.life.wrong
         } else {
             Wrong::Nothing
