@@ -9,8 +9,8 @@ use mtrr_pat::combine::CombineRule;
 use mtrr_pat::lookup::MtrrMap;
 use mtrr_pat::memtype::PatType;
 use mtrr_pat::pat::Pat;
-use mtrr_pat::policy::{Policy, WcPolicy};
-use mtrr_pat::reserve::{Request, Reservations, WriteCombining};
+use mtrr_pat::policy::Policy;
+use mtrr_pat::reserve::{Request, Reservations};
 use mtrr_pat::sim::{Config, Machine, Mapping};
 
 const CORES: usize = 4;
@@ -27,10 +27,7 @@ pub const SMALL: u64 = 16 << 10;
 /// The PAT slot a frame buffer is mapped with, under this command line.
 pub fn granted(wanted: PatType, command_line: &str) -> PatType {
     let policy = Policy::DEFAULT.with_command_line(command_line);
-    let write_combining = match policy.expect("a command line").refuse_wc {
-        WcPolicy::Allow => WriteCombining::Allowed,
-        WcPolicy::Refuse => WriteCombining::Refused,
-    };
+    let write_combining = policy.expect("a command line").write_combining;
     let map = MtrrMap::new(&Config::new(1, 1).boot);
     let mut table = Reservations::<4>::new(write_combining);
     let range = FRAME_BUFFER..FRAME_BUFFER + FRAME_BUFFER_SIZE;
