@@ -57,7 +57,7 @@ impl Kernel {
             boot.send_init_sipi(ap);
             while self.up.load(Ordering::Acquire) != ap as u32 {
                 self.sync.hold_point(boot, 0)?;
-                let soon = boot.rdtsc() + 10_000;
+                let soon = boot.rdtsc() + 100_000_000;
                 boot.pause_while(&self.up, 0, soon);
             }
             self.progress.step();
