@@ -32,6 +32,8 @@ const MOST_APS: usize = 3;
 static EARLY: CacheSync<MAX_CPUS> = CacheSync::new();
 static DEFERRED: CacheSync<MAX_CPUS> = CacheSync::new();
 static RUNNING: AtomicBool = AtomicBool::new(false);
+/// Whether the CPU that counts was spoiled before.
+static SPOILED: AtomicBool = AtomicBool::new(false);
 
 /// What the boot CPU asks of one AP, and its answer.
 #[repr(C, align(128))]
@@ -103,6 +105,11 @@ pub fn step(n: usize) {
 /// One turn on AP `n`: how long it took.
 fn take(turn: u32, n: usize) -> u64 {
     let cpu = &mut this_cpu();
+    let state = if SPOILED.load(Relaxed) {
+        "differs"
+    } else {
+        "in-sync"
+    };
     let start = clock::now();
     if turn == Turn::Spoil as u32 {
         scribble::apply(Scribble::Zero, n, caching::wanted());
@@ -117,11 +124,11 @@ fn take(turn: u32, n: usize) -> u64 {
     } else if turn == Turn::CountEarly as u32 {
         let mut counting = Counting::new(cpu);
         online(&EARLY, &mut counting, n);
-        println!("BENCH ops who=ours {}", counting.counts);
+        println!("BENCH ops state={state} who=ours {}", counting.counts);
     } else if turn == Turn::CountPeer as u32 {
         let mut counting = Counting::new(cpu);
         peer::program_alone(&mut counting);
-        println!("BENCH ops who=peer {}", counting.counts);
+        println!("BENCH ops state={state} who=peer {}", counting.counts);
     }
     clock::now() - start
 }
@@ -172,7 +179,7 @@ pub fn run(policy: Policy, verdict: &mut Verdict) {
     peer::remember();
     RUNNING.store(true, Release);
     for (state, spoil) in [("in-sync", false), ("differs", true)] {
-        count(state, spoil);
+        count(spoil);
         alone(state, spoil);
     }
     for (state, spoil) in [("in-sync", false), ("differs", true)] {
@@ -188,8 +195,8 @@ fn prepare(n: usize, spoil: bool) {
     }
 }
 
-fn count(state: &str, spoil: bool) {
-    println!("BENCH state={state}");
+fn count(spoil: bool) {
+    SPOILED.store(spoil, Relaxed);
     for who in [Turn::CountEarly, Turn::CountPeer] {
         declare(&EARLY, 1);
         prepare(1, spoil);
