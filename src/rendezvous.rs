@@ -326,8 +326,7 @@ impl<'a> Meeting<'a> {
                 let word = poll(cpu, &slot.handshake.arrived);
                 let state = slot.state();
                 // One that was declared, and taken back because the gate was open, never comes.
-                let there =
-                    !state.may_run() || (word & !PHASE == number && word & PHASE >= stage);
+                let there = !state.may_run() || (word & !PHASE == number && word & PHASE >= stage);
                 if there || deadline.passed(cpu) {
                     break there;
                 }
