@@ -14,6 +14,7 @@ mod msr_names;
 mod plan;
 mod probe;
 pub mod read;
+mod read_example;
 mod read_firmware;
 mod read_kernel;
 mod read_msr;
