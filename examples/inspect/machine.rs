@@ -251,8 +251,21 @@ impl Machine {
         snapshot
     }
 
+    /// Whether the map can be worked out: a summary has no ranges.
+    pub fn map_known(&self) -> bool {
+        let shown = |regs: &Regs| !regs.variable.is_empty();
+        let boot = self.boot().is_some_and(|boot| boot.cap.is_some());
+        boot && (!self.dump.summary || self.dump.cpus.values().any(shown))
+    }
+
     /// Says what is unusual about the input itself.
     fn note_input(&mut self) {
+        if self.dump.summary && !self.map_known() {
+            // Assumptions about a map are of no interest without one.
+            self.notes = self.dump.notes.clone();
+            let text = "the input sums CPUs up and lists no ranges: their map is not known";
+            self.notes.push(text.into());
+        }
         if self.dump.tables > 1 {
             let tables = self.dump.tables;
             self.notes.push(format!(
