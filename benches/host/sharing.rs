@@ -27,18 +27,19 @@ pub fn rows(table: &mut Table) {
     );
 }
 
-/// Two threads write to their words at the same time; the sum of what was written last.
+/// Two threads write to their words at the same time; the sum of what both counted.
 fn both(words: [&AtomicU64; 2]) -> u64 {
     let ready = AtomicUsize::new(0);
     let write = |word: &AtomicU64| {
+        word.store(0, Ordering::Relaxed);
         ready.fetch_add(1, Ordering::AcqRel);
         while ready.load(Ordering::Acquire) < 2 {
             std::hint::spin_loop();
         }
         for _ in 0..WRITES {
             // A plain read and write, as a CPU does with a word only it writes.
-            let last = word.load(Ordering::Relaxed);
-            word.store(black_box(last.wrapping_add(1)), Ordering::Release);
+            let count = word.load(Ordering::Relaxed);
+            word.store(black_box(count + 1), Ordering::Release);
         }
     };
     std::thread::scope(|scope| {
