@@ -8,6 +8,8 @@
 mod layout;
 #[path = "host/lookup.rs"]
 mod lookup;
+#[path = "host/sharing.rs"]
+mod sharing;
 #[path = "host/side_by_side.rs"]
 mod side_by_side;
 
@@ -16,7 +18,11 @@ use side_by_side::Table;
 type Group = (&'static str, fn(&mut Table));
 
 /// The groups, one file each under `host/`.
-const GROUPS: &[Group] = &[("lookup", lookup::rows), ("layout", layout::rows)];
+const GROUPS: &[Group] = &[
+    ("lookup", lookup::rows),
+    ("layout", layout::rows),
+    ("sharing", sharing::rows),
+];
 
 fn main() {
     let words: Vec<String> = std::env::args().skip(1).collect();

@@ -7,14 +7,25 @@
 
 #[path = "sync/case.rs"]
 mod case;
+#[path = "../examples/published/figures.rs"]
+#[allow(dead_code, reason = "the example uses the rest")]
+mod figures;
+#[path = "../examples/published/fit.rs"]
+#[allow(dead_code, reason = "the example uses the rest")]
+mod fit;
 #[path = "sync/life.rs"]
 mod life;
+#[path = "../examples/published/model.rs"]
+#[allow(dead_code, reason = "the example uses the rest")]
+mod model;
 #[path = "sync/ours.rs"]
 mod ours;
 #[path = "sync/peers.rs"]
 mod peers;
 #[path = "sync/print.rs"]
 mod print;
+#[path = "sync/published.rs"]
+mod published;
 #[path = "sync/tables.rs"]
 mod tables;
 
@@ -27,6 +38,7 @@ const TABLES: &[(&str, Rows)] = &[
     ("operations", tables::operations),
     ("meeting", tables::meeting),
     ("early", tables::early),
+    ("published", published::rows),
     ("sensitivity", tables::sensitivity),
 ];
 
