@@ -7,17 +7,8 @@
 
 #[path = "sync/case.rs"]
 mod case;
-#[path = "../examples/published/figures.rs"]
-#[allow(dead_code, reason = "the example uses the rest")]
-mod figures;
-#[path = "../examples/published/fit.rs"]
-#[allow(dead_code, reason = "the example uses the rest")]
-mod fit;
 #[path = "sync/life.rs"]
 mod life;
-#[path = "../examples/published/model.rs"]
-#[allow(dead_code, reason = "the example uses the rest")]
-mod model;
 #[path = "sync/ours.rs"]
 mod ours;
 #[path = "sync/peers.rs"]
@@ -38,8 +29,8 @@ const TABLES: &[(&str, Rows)] = &[
     ("operations", tables::operations),
     ("meeting", tables::meeting),
     ("early", tables::early),
-    ("published", published::rows),
     ("sensitivity", tables::sensitivity),
+    ("published", published::resume),
 ];
 
 fn main() {

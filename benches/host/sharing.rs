@@ -35,10 +35,10 @@ fn both(words: [&AtomicU64; 2]) -> u64 {
         while ready.load(Ordering::Acquire) < 2 {
             std::hint::spin_loop();
         }
-        for n in 0..WRITES {
+        for _ in 0..WRITES {
             // A plain read and write, as a CPU does with a word only it writes.
             let last = word.load(Ordering::Relaxed);
-            word.store(black_box(n ^ (last & 0)), Ordering::Release);
+            word.store(black_box(last.wrapping_add(1)), Ordering::Release);
         }
     };
     std::thread::scope(|scope| {

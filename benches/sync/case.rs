@@ -83,8 +83,8 @@ impl Case {
         let flush = self.our_flush;
         match self.config.cpus().max(self.room) {
             ..=8 => Box::new(Ours::<8>::new(resync, flush)),
-            ..=16 => Box::new(Ours::<16>::new(resync, flush)),
-            ..=288 => Box::new(Ours::<288>::new(resync, flush)),
+            9..=16 => Box::new(Ours::<16>::new(resync, flush)),
+            17..=288 => Box::new(Ours::<288>::new(resync, flush)),
             _ => Box::new(Ours::<1024>::new(resync, flush)),
         }
     }

@@ -1,10 +1,19 @@
-//! Early and deferred resync on the model of one real machine, whose published times it was fitted to (`examples/published`).
+//! Early and deferred resync on the model of one real machine, in virtual time: work fitted as in
+//! `examples/published`.
 
-use super::figures::{Computer, MACBOOK_2012};
-use super::fit;
-use super::model::{Idle, Meet, Model};
+#![allow(dead_code)] // the example uses what this does not
+
+#[path = "../../examples/published/figures.rs"]
+mod figures;
+#[path = "../../examples/published/fit.rs"]
+mod fit;
+#[path = "../../examples/published/model.rs"]
+mod model;
+
 use super::print::{Cell, Out};
 use super::tables::Size;
+use figures::{Computer, MACBOOK_2012};
+use model::{Idle, Meet, Model};
 use mtrr_pat::policy::Resync;
 use mtrr_pat::sim::MtrrScope;
 
@@ -77,30 +86,27 @@ fn run(way: &Way, scope: MtrrScope) -> (f64, f64) {
     (resumed.total(), resumed.still)
 }
 
-pub fn rows(out: &mut Out, _: Size) {
+pub fn resume(out: &mut Out, _: Size) {
     out.table(
         "published",
-        "Resume of a MacBookPro9,1 after S3, work fitted as in examples/published. `still`: summed over the APs, the time in which they \
-         were held or took part in a meeting.",
-        &[
-            "way",
-            "published",
-            "registers per core",
-            "still",
-            "registers per thread",
-            "still per thread",
-        ],
+        "resume of a MacBookPro9,1 after S3, by who meets whom; still: summed over the APs, held or in a meeting",
+        &["way", "published", "per core", "still", "per thread", "still "],
     );
-    let time = |ms: f64| Cell::Time((ms * 1e9) as u64);
     for way in &WAYS {
         let [core, thread] = [MtrrScope::Core, MtrrScope::Thread].map(|scope| run(way, scope));
+        let published = way.published.map_or(Cell::text("-"), time);
         out.row(vec![
             Cell::text(way.name),
-            way.published.map_or_else(|| Cell::text("-"), time),
+            published,
             time(core.0),
             time(core.1),
             time(thread.0),
             time(thread.1),
         ]);
     }
+}
+
+/// Virtual milliseconds.
+fn time(milliseconds: f64) -> Cell {
+    Cell::Time((milliseconds * 1e9) as u64)
 }

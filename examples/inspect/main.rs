@@ -2,25 +2,29 @@
 
 mod args;
 mod differs;
-mod dump;
+pub mod dump;
 mod echo;
+mod fill;
 mod findings;
 mod json;
 mod live;
 mod machine;
 mod map;
+mod msr_names;
 mod plan;
 mod probe;
-mod read;
+pub mod read;
 mod read_firmware;
 mod read_kernel;
 mod read_msr;
 mod read_proc;
+mod read_ram;
 mod report;
 mod strip;
 mod style;
 mod svg;
 mod text;
+mod text_parts;
 mod text_plan;
 mod useless;
 mod width;
@@ -76,7 +80,7 @@ pub fn run(
 fn inspect(args: &Args, stdin: &mut dyn BufRead, out: &mut dyn Write) -> Result<u8, String> {
     let dump = input(args, stdin)?;
     let blank = dump.is_empty();
-    if blank && args.want.is_empty() {
+    if blank && (args.want.is_empty() || dump.lines > 0) {
         return Err(nothing(&dump));
     }
     let machine = machine::resolve(dump, args.phys_bits, args.default);
