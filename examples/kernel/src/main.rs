@@ -19,9 +19,12 @@ mod console;
 mod exit;
 mod firmware;
 mod framebuffer;
+mod layouts;
 mod mem;
 mod msr;
+mod neighbour;
 mod options;
+mod oracle;
 mod pci;
 mod percpu;
 mod pic;
@@ -33,8 +36,11 @@ mod scribble;
 mod sleep;
 mod smp;
 mod stacks;
+mod sweep;
 mod tables;
+mod timings;
 mod traps;
+mod window;
 
 use bootinfo::BootInfo;
 use firmware::Firmware;
@@ -88,6 +94,12 @@ fn live(verdict: &mut Verdict, round: u32, boot: &BootCpu) {
     verdict.change(round);
     if options::get().framebuffer {
         verdict.framebuffer(round);
+    }
+    if options::get().oracle && round == 0 {
+        verdict.oracle();
+    }
+    if options::get().neighbour && round == 0 {
+        verdict.neighbour();
     }
 }
 
