@@ -192,7 +192,7 @@ fn stream(at: *mut u64, bytes: usize, written: u64) -> u64 {
     let from = at.wrapping_byte_add(offset);
     for n in 0..words {
         // SAFETY: inside the mapping, whose size is a multiple of the step: memory that holds a picture, or spare RAM.
-        unsafe { from.add(n).write_volatile(written) };
+        unsafe { from.wrapping_add(n).write_volatile(written) };
     }
     STEP as u64
 }

@@ -67,14 +67,16 @@ fn link() {
     set(&SMALL_TABLES, 0, entry(&SMALL_PAGES));
     set(&DIRECTORIES, 0, entry(&LARGE_PAGES));
     set(&DIRECTORIES, 1, entry(&SMALL_TABLES));
-    let top = &raw mut boot_pml4 as *mut u64;
+    let top = (&raw mut boot_pml4).cast::<u64>().wrapping_add(1);
     // SAFETY: the second entry is this module's, and only the boot CPU uses it.
-    unsafe { top.add(1).write_volatile(entry(&DIRECTORIES)) };
+    unsafe { top.write_volatile(entry(&DIRECTORIES)) };
 }
 
 fn set(table: &Table, n: usize, entry: u64) {
-    // SAFETY: only the boot CPU maps here. Volatile, because the CPU reads the tables behind the compiler's back.
-    unsafe { (&raw mut (*table.0.get())[n]).write_volatile(entry) };
+    assert!(n < PLACES, "no such place");
+    let at = table.0.get().cast::<u64>().wrapping_add(n);
+    // SAFETY: inside the table; only the boot CPU maps here. Volatile, because the CPU reads it behind the compiler's back.
+    unsafe { at.write_volatile(entry) };
 }
 
 fn forget(linear: u64) {
