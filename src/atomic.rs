@@ -62,6 +62,24 @@ macro_rules! word {
                 self.0.load(order)
             }
 
+            /// Reads a word that no other CPU writes now: the value this CPU left in it.
+            #[cfg(not(loom))]
+            #[inline]
+            pub fn own(&self) -> $int {
+                self.load(Ordering::Relaxed)
+            }
+
+            /// Reads a word that no other CPU writes now; the model checker objects if one does.
+            ///
+            /// Not an event to the checker, which is what it is for: after a thread's own load of
+            /// a word, loom no longer tries that thread's next store before earlier loads of
+            /// others.
+            #[cfg(loom)]
+            pub fn own(&self) -> $int {
+                // SAFETY: loom panics if a store is not ordered before this load.
+                unsafe { self.0.unsync_load() }
+            }
+
             /// Writes the word.
             #[inline]
             pub fn store(&self, value: $int, order: Ordering) {

@@ -14,6 +14,8 @@
     clippy::missing_safety_doc,
     clippy::missing_errors_doc
 )]
+// Under the model checker only the models make these: a loom atomic cannot be in a static.
+#![cfg_attr(all(loom, not(test)), allow(dead_code))]
 #![cfg_attr(not(test), deny(clippy::unwrap_used, clippy::indexing_slicing))]
 
 // The order is the data flow: each module uses only the ones above it (and `error`).

@@ -5,6 +5,7 @@
 //! missing CPU ends the meeting; after it, everyone finishes. Cores act in parallel, the threads
 //! of one core in turn; whoever is not acting does nothing but wait.
 
+pub(crate) mod admit;
 pub(crate) mod hold;
 #[cfg(all(test, loom))]
 mod models;
@@ -47,11 +48,26 @@ pub(crate) enum NoMeeting {
     Refused,
 }
 
-/// CPUs that arrived but did not finish in time: how many, and the lowest number.
+/// CPUs that arrived but did not do their step in time: how many, and the lowest number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub(crate) struct Stuck {
     pub(crate) count: u32,
     pub(crate) first: usize,
+}
+
+impl Stuck {
+    /// One more: the leader, whose turn did not come.
+    fn and(self, cpu: usize) -> Self {
+        let first = if self.count == 0 {
+            cpu
+        } else {
+            self.first.min(cpu)
+        };
+        Self {
+            count: self.count.saturating_add(1),
+            first,
+        }
+    }
 }
 
 /// How a CPU's part in a meeting went.
@@ -63,6 +79,9 @@ pub(crate) enum Attended {
     Twice,
     /// The meeting came to nothing; nothing was changed.
     Aborted,
+    /// This CPU arrived, and then did not look until the meeting was over: it may have been carried
+    /// out without this CPU's step.
+    Missed,
     /// The boot CPU fell silent before it committed; nothing was changed.
     LeaderSilent,
     /// This CPU did its step.
@@ -123,7 +142,7 @@ impl Gate {
         if self.led.compare_exchange(0, 1).is_err() {
             return Err(NoMeeting::Busy);
         }
-        let number = (self.word.load(Ordering::Relaxed) & !PHASE).wrapping_add(ONE);
+        let number = (self.word.own() & !PHASE).wrapping_add(ONE);
         self.work.store(work, Ordering::Release);
         let result = masked(cpu, |cpu| {
             self.gather(meeting, cpu, number, kick, commit)?;
@@ -146,7 +165,7 @@ impl Gate {
         commit: impl FnOnce(&mut C) -> bool,
     ) -> Result<(), NoMeeting> {
         publish(cpu, &self.word, number | GATHER);
-        // Partner: the fence in `starting`: either it sees the gate open, or we see the CPU.
+        // Partner: the fence in `admit`: either it sees the gate open, or we see the CPU.
         full_fence();
         for (other, slot) in meeting.slots.iter().enumerate() {
             if slot.state().may_run() || other == meeting.me {
@@ -155,7 +174,7 @@ impl Gate {
         }
         meeting.arrive(cpu, number | AT);
         for (other, slot) in meeting.others() {
-            if slot.handshake.summon.load(Ordering::Relaxed) == number {
+            if slot.handshake.summon.own() == number {
                 kick(other);
             }
         }
@@ -182,7 +201,8 @@ impl Gate {
         number: u32,
         step: impl FnOnce(&mut C),
     ) -> Stuck {
-        if meeting.wait_for_turn(cpu, number).is_none() {
+        let acts = meeting.wait_for_turn(cpu, number).is_none();
+        if acts {
             step(cpu);
         }
         meeting.arrive(cpu, number | DONE);
@@ -193,7 +213,7 @@ impl Gate {
             _ => Stuck::default(),
         };
         publish(cpu, &self.word, number | CLOSED);
-        stuck
+        if acts { stuck } else { stuck.and(meeting.me) }
     }
 
     /// Takes part in the meeting that is open, if it wants this CPU. Interrupts are masked until it
@@ -209,7 +229,7 @@ impl Gate {
         };
         let word = self.word.load(Ordering::Acquire);
         let number = word & !PHASE;
-        let arrived = me.arrived.load(Ordering::Relaxed);
+        let arrived = me.arrived.own();
         if !matches!(word & PHASE, GATHER | SEALED | COMMIT)
             || me.summon.load(Ordering::Acquire) != number
         {
@@ -246,8 +266,11 @@ impl Gate {
             if word == number | COMMIT {
                 return Attended::Done;
             }
-            if word != number | GATHER && word != number | SEALED {
+            if word == number | ABORTED {
                 return Attended::Aborted;
+            }
+            if word != number | GATHER && word != number | SEALED {
+                return Attended::Missed;
             }
             hold_point(core, cpu, meeting.bounds, usize::MAX);
             if silent.passed(cpu)
@@ -319,7 +342,7 @@ impl<'a> Meeting<'a> {
         let mut missing = 0;
         let mut first = 0;
         for (other, slot) in self.others() {
-            if slot.handshake.summon.load(Ordering::Relaxed) != number {
+            if slot.handshake.summon.own() != number {
                 continue;
             }
             let arrived = loop {

@@ -18,13 +18,14 @@ mod meet;
 use spin::Once;
 
 pub use self::meet::{Attendance, Summary};
-use crate::atomic::{Ordering, Word, full_fence};
+use crate::atomic::{Ordering, Word};
 use crate::cpu::CpuOps;
 use crate::delta::Changes;
 use crate::error::Error;
 use crate::platform::Platform;
 use crate::policy::{PatChoice, Policy, Resync};
 use crate::program::Arrival;
+use crate::rendezvous::admit::{Barred, admit};
 use crate::rendezvous::hold::{Core, Held, hold_point};
 use crate::rendezvous::slot::{Deadline, Slot, UNDECLARED, UNKNOWN_CORE, flush_lines, publish};
 use crate::rendezvous::target::Target;
@@ -204,25 +205,10 @@ impl<const CPUS: usize> CacheSync<CPUS> {
             .windows_seen
             .store(core.sibling_windows(), Ordering::Relaxed);
         cpu.clflush(slot.record.windows_seen.address());
-        let deadline = Deadline::after(cpu, decided.policy.bounds.finish);
-        loop {
-            slot.set_state(cpu, CpuState::Starting);
-            // Partners: the fence after Gather, and the one after a sibling's Entered.
-            full_fence();
-            if self.gate.open() {
-                // Not waited for here: the caller may itself be wanted there.
-                slot.set_state(cpu, CpuState::Absent);
-                return Err(Error::Busy);
-            }
-            let Some(sibling) = core.sibling_entered(cpu) else {
-                return Ok(());
-            };
-            slot.set_state(cpu, CpuState::Absent);
-            if deadline.passed(cpu) {
-                return Err(Error::SiblingStuck { cpu: sibling });
-            }
-            deadline.pause_briefly(cpu, &slot.handshake.summon, slot.summoned());
-        }
+        admit(&self.gate, core, slot, cpu, &decided.policy.bounds).map_err(|barred| match barred {
+            Barred::Meeting => Error::Busy,
+            Barred::Sibling(sibling) => Error::SiblingStuck { cpu: sibling },
+        })
     }
 
     /// Declares that CPU `number` executes nothing any more: it did not come up, or went offline.

@@ -45,7 +45,7 @@ fn never_arrives() {
 #[test]
 fn arrives_late_or_twice_or_under_a_wrong_number() {
     each(
-        &[Wrong::ArrivesLate, Wrong::ArrivesTwice, Wrong::WrongNumber],
+        &[Wrong::ArrivesLate, Wrong::ArrivesTwice, Wrong::OtherNumber],
         6,
     );
 }

@@ -40,7 +40,7 @@ fn arrivals() {
         Wrong::Nothing,
         Wrong::NeverArrives,
         Wrong::ArrivesTwice,
-        Wrong::WrongNumber,
+        Wrong::OtherNumber,
         Wrong::S3Again,
     ];
     each(&wrongs, 1..3);

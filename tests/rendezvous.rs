@@ -201,10 +201,10 @@ fn a_check_writes_nothing_and_reports_every_cpu_that_differs() {
             let before: Vec<Snapshot> = (0..6).map(|cpu| machine.registers(cpu)).collect();
             machine.clear_log();
             let summary = check(&kernel, boot).unwrap();
-            for cpu in 0..6 {
+            for (cpu, before) in before.iter().enumerate() {
                 assert_eq!(machine.counters(cpu).register_writes(), 0, "CPU {cpu}");
                 assert!(machine.counters(cpu).rdmsr >= 33, "CPU {cpu} looked");
-                assert_eq!(machine.registers(cpu), before[cpu]);
+                assert_eq!(machine.registers(cpu), *before);
             }
             let shared = scope == MtrrScope::Core;
             let differs = |cpu| match cpu {

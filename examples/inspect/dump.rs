@@ -151,6 +151,10 @@ pub struct Dump {
     pub stated_bits: Option<(u8, String)>,
     /// Whether that came from CPUID of the running machine.
     pub bits_from_cpuid: bool,
+    /// The input sums CPUs up: what ranges they have is not in it.
+    pub summary: bool,
+    /// Digits of the masks in a kernel's table: it prints as many as the width needs.
+    pub mask_digits: u8,
     /// Usable RAM, half-open.
     pub ram: Vec<(u64, u64)>,
     /// End of RAM from a page count (`last_pfn`).

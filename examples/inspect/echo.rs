@@ -17,25 +17,60 @@ enum Step {
     Add(VariableMtrr),
 }
 
+/// The lines, and what to know before running them.
+#[derive(Debug)]
+pub struct Lines {
+    /// Shell lines, in order.
+    pub lines: Vec<String>,
+    /// An address that is uncachable or write-combining before and after, and cacheable for a
+    /// moment in between.
+    pub exposed: Option<u64>,
+}
+
 /// The shell lines that turn the ranges of `programmed` into `plan`, whose default type must be
 /// the present one: /proc/mtrr cannot change that.
 ///
 /// # Errors
 /// Why it cannot be done on a running system.
-pub fn lines(programmed: &Snapshot, plan: &Plan) -> Result<Vec<String>, String> {
+pub fn lines(programmed: &Snapshot, plan: &Plan) -> Result<Lines, String> {
     if programmed.def_type.memtype() != Ok(plan.default_type()) {
         return Err("the default type would change, which /proc/mtrr cannot do".into());
     }
     let target = target(programmed, plan);
-    let first = steps(programmed, plan, false);
-    let steps = if safe(programmed, &target, &first).is_ok() {
-        first
-    } else {
-        let all = steps(programmed, plan, true);
-        safe(programmed, &target, &all)?;
-        all
-    };
-    Ok(steps.iter().map(|step| line(step, programmed)).collect())
+    let mut best: Result<Lines, String> = Err("nothing to do".into());
+    for order in [
+        Order::KeepCacheable,
+        Order::RebuildCacheable,
+        Order::DropFirst,
+    ] {
+        let steps = steps(programmed, plan, order);
+        match play(programmed, &target, &steps) {
+            Ok(exposed) => {
+                let lines = steps.iter().map(|step| line(step, programmed)).collect();
+                let found = Lines { lines, exposed };
+                if exposed.is_none() {
+                    return Ok(found);
+                }
+                if best.is_err() {
+                    best = Ok(found);
+                }
+            }
+            Err(why) if best.is_err() => best = Err(why),
+            Err(_) => {}
+        }
+    }
+    best
+}
+
+/// Which ranges go before others come.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Order {
+    /// Cacheable ranges that go, new uncachable ones, uncachable ones that go, new cacheable ones.
+    KeepCacheable,
+    /// The same, with every cacheable range made anew.
+    RebuildCacheable,
+    /// All that goes, then all that comes, uncachable ones first.
+    DropFirst,
 }
 
 /// The register file with the plan in it.
@@ -56,9 +91,8 @@ fn same_range(a: &VariableMtrr, b: &VariableMtrr, snapshot: &Snapshot) -> bool {
     a.valid() && b.valid() && a.memtype() == b.memtype() && a.block(bits) == b.block(bits)
 }
 
-/// Cacheable ranges that go, then new uncachable ones, then uncachable ones that go, then the
-/// new cacheable ones, large before small. With `rebuild`, no cacheable range is kept.
-fn steps(programmed: &Snapshot, plan: &Plan, rebuild: bool) -> Vec<Step> {
+/// The steps in some order; larger ranges come before smaller ones.
+fn steps(programmed: &Snapshot, plan: &Plan, order: Order) -> Vec<Step> {
     let cacheable = |pair: &VariableMtrr| {
         !matches!(
             pair.memtype(),
@@ -66,7 +100,7 @@ fn steps(programmed: &Snapshot, plan: &Plan, rebuild: bool) -> Vec<Step> {
         )
     };
     let kept = |pair: &VariableMtrr| {
-        !(rebuild && cacheable(pair))
+        !(order == Order::RebuildCacheable && cacheable(pair))
             && plan
                 .registers()
                 .iter()
@@ -99,18 +133,24 @@ fn steps(programmed: &Snapshot, plan: &Plan, rebuild: bool) -> Vec<Step> {
             .filter(move |pair| cacheable(pair) == want)
             .map(|pair| Step::Add(*pair))
     };
+    let (cold_drops, cold_adds) = (drops(false), adds(false));
+    if order == Order::DropFirst {
+        let drops = drops(true).chain(cold_drops);
+        return drops.chain(cold_adds).chain(adds(true)).collect();
+    }
     drops(true)
-        .chain(adds(false))
-        .chain(drops(false))
+        .chain(cold_adds)
+        .chain(cold_drops)
         .chain(adds(true))
         .collect()
 }
 
-/// Plays the steps: a free slot for every addition, nothing that is uncachable or write-combining
-/// before and after is cacheable in between, and the promised map at the end.
-fn safe(programmed: &Snapshot, target: &Snapshot, steps: &[Step]) -> Result<(), String> {
+/// Plays the steps as Linux takes them: a free slot for every addition, no addition it refuses or
+/// takes for one it has, and the promised map at the end. Returns an address exposed on the way.
+fn play(programmed: &Snapshot, target: &Snapshot, steps: &[Step]) -> Result<Option<u64>, String> {
     let (before, after) = (Map::new(programmed), Map::new(target));
     let mut now = *programmed;
+    let mut found = None;
     let count = programmed.variable_count();
     for step in steps {
         match step {
@@ -120,26 +160,41 @@ fn safe(programmed: &Snapshot, target: &Snapshot, steps: &[Step]) -> Result<(), 
                 }
             }
             Step::Add(pair) => {
-                let slot = now
-                    .variable
-                    .iter_mut()
-                    .take(count)
-                    .find(|slot| !slot.valid());
+                accepted(&now, pair)?;
+                let mut slots = now.variable.iter_mut().take(count);
+                let slot = slots.find(|slot| !slot.valid());
                 *slot.ok_or("no register is free on the way")? = *pair;
             }
         }
-        let map = Map::new(&now);
-        if let Some(addr) = exposed(&before, &map, &after) {
-            return Err(format!(
-                "{addr:#x}, where a device may be, would be cacheable on the way"
-            ));
-        }
+        found = found.or_else(|| exposed(&before, &Map::new(&now), &after));
     }
     if Map::new(&now).same_above_fixed(&after) {
-        Ok(())
+        Ok(found)
     } else {
         Err("the lines would not give that map".into())
     }
+}
+
+/// Whether Linux takes a new range as one: beside others, or around or inside one of another
+/// type that may overlap it (UC with anything, WB with WT).
+fn accepted(now: &Snapshot, new: &VariableMtrr) -> Result<(), String> {
+    let bits = now.phys_bits;
+    let cold = Ok(MemType::Uncachable);
+    for old in now.variable_ranges().iter().filter(|old| old.valid()) {
+        let (Some((start, size)), Some((at, bytes))) = (new.block(bits), old.block(bits)) else {
+            return Err("a mask in use has holes, which /proc/mtrr cannot handle".into());
+        };
+        if start >= at + bytes || at >= start + size {
+            continue;
+        }
+        let pair = [new.memtype(), old.memtype()];
+        let through = [Ok(MemType::WriteBack), Ok(MemType::WriteThrough)];
+        let mixed = pair.iter().all(|memtype| through.contains(memtype));
+        if pair[0] == pair[1] || !(pair.contains(&cold) || mixed) {
+            return Err(format!("{start:#x} overlaps a range it cannot be added to"));
+        }
+    }
+    Ok(())
 }
 
 /// An address that is not cacheable before and after, but is now.

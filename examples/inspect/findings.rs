@@ -87,6 +87,9 @@ fn of_registers(machine: &Machine) -> Vec<Finding> {
 fn is_known(machine: &Machine, kind: &Kind) -> bool {
     match kind {
         Kind::NoMtrr => machine.dump.bits_from_cpuid,
+        Kind::NothingWriteBack { .. } | Kind::OffBlank | Kind::RamNotWriteBack { .. } => {
+            machine.map_known()
+        }
         Kind::NoPat => machine.dump.no_pat || machine.dump.bits_from_cpuid,
         _ => true,
     }

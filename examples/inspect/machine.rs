@@ -1,14 +1,13 @@
 //! From what a dump says to whole register files: every assumption made on the way is noted.
 
-use std::collections::BTreeMap;
-
 use mtrr_pat::memtype::MemType;
 use mtrr_pat::pat::Pat;
 use mtrr_pat::ranges::PhysBits;
-use mtrr_pat::regs::{MtrrCap, MtrrDefType, SysCfg, VariableMtrr};
+use mtrr_pat::regs::{MtrrCap, MtrrDefType, SysCfg};
 use mtrr_pat::snapshot::Snapshot;
 
 use super::dump::{Dump, Regs, Variable};
+use super::fill::{assumed_default, complete, filled, merged, variable_count, words_of};
 use super::map::Map;
 use super::width::{self, BitsFrom};
 
@@ -69,8 +68,14 @@ impl Machine {
     /// From where on addresses are free in a relaxed plan, and how that is known: above RAM, but
     /// never below 4 GiB, where devices are.
     pub fn free_from(&self) -> Option<(u64, &'static str)> {
-        if let Some(end) = self.ram_end {
-            return Some((end.max(FOUR_GIB), "the end of RAM in the dump"));
+        let forced = super::plan::forced_end(self);
+        if let Some(end) = self.ram_end.max(forced) {
+            let why = if forced == Some(end) {
+                "TOP_MEM2"
+            } else {
+                "the end of RAM in the dump"
+            };
+            return Some((end.max(FOUR_GIB), why));
         }
         let snapshot = self.programmed()?;
         if snapshot.def_type.memtype() == Ok(MemType::WriteBack) {
@@ -117,29 +122,6 @@ pub fn resolve(dump: Dump, flag: Option<PhysBits>, default: Option<MemType>) -> 
     machine
 }
 
-/// `regs` with what the dump says elsewhere, and `--default`.
-fn complete(regs: &Regs, dump: &Dump, default: Option<MemType>) -> Regs {
-    let mut regs = regs.clone();
-    regs.default = regs.default.or(default.map(MemType::raw));
-    if dump.no_pat {
-        regs.pat = None;
-    }
-    regs
-}
-
-/// Sorted, overlaps and neighbours joined.
-fn merged(mut ranges: Vec<(u64, u64)>) -> Vec<(u64, u64)> {
-    ranges.sort_unstable();
-    let mut out: Vec<(u64, u64)> = Vec::with_capacity(ranges.len());
-    for (start, end) in ranges {
-        match out.last_mut() {
-            Some(last) if start <= last.1 => last.1 = last.1.max(end),
-            _ => out.push((start, end)),
-        }
-    }
-    out
-}
-
 impl Machine {
     fn add_boot(&mut self, number: u32, regs: &Regs) {
         if !regs.has_mtrr() {
@@ -165,9 +147,11 @@ impl Machine {
         self.enabled_known = regs.enabled.is_some();
         self.default_known = regs.default.is_some();
         let no_fixed = regs.cap.is_some_and(|cap| cap >> 8 & 1 == 0);
-        self.fixed_known = no_fixed
-            || regs.fixed_enabled == Some(false)
-            || regs.fixed_known() && regs.fixed_enabled.is_some();
+        self.fixed_known = no_fixed || regs.fixed_enabled == Some(false) || regs.fixed_known();
+        if !no_fixed && regs.fixed_known() && regs.fixed_enabled.is_none() {
+            self.notes
+                .push("assumed: the fixed ranges are on (the dump shows them, but not FE)".into());
+        }
         let listed_off = regs.variable.values().any(|entry| *entry == Variable::Off);
         let from_proc = regs
             .variable
@@ -179,7 +163,8 @@ impl Machine {
             .next_back()
             .map_or(0, |last| usize::from(*last) + 1);
         self.count_known = regs.cap.is_some() || listed_off || !from_proc && top >= 8;
-        if !self.enabled_known {
+        // The kernel shows /proc/mtrr only when they are on.
+        if !self.enabled_known && !from_proc {
             self.notes
                 .push("assumed: the MTRRs are on (the dump does not say)".into());
         }
@@ -246,7 +231,7 @@ impl Machine {
         if regs.enabled.unwrap_or(true) {
             def_type |= MtrrDefType::E;
         }
-        if regs.fixed_enabled.unwrap_or(false) {
+        if regs.fixed_enabled.unwrap_or(fixed) {
             def_type |= MtrrDefType::FE;
         }
         snapshot.def_type = MtrrDefType::from_raw(def_type);
@@ -266,8 +251,21 @@ impl Machine {
         snapshot
     }
 
+    /// Whether the map can be worked out: a summary has no ranges.
+    pub fn map_known(&self) -> bool {
+        let shown = |regs: &Regs| !regs.variable.is_empty();
+        let boot = self.boot().is_some_and(|boot| boot.cap.is_some());
+        boot && (!self.dump.summary || self.dump.cpus.values().any(shown))
+    }
+
     /// Says what is unusual about the input itself.
     fn note_input(&mut self) {
+        if self.dump.summary && !self.map_known() {
+            // Assumptions about a map are of no interest without one.
+            self.notes = self.dump.notes.clone();
+            let text = "the input sums CPUs up and lists no ranges: their map is not known";
+            self.notes.push(text.into());
+        }
         if self.dump.tables > 1 {
             let tables = self.dump.tables;
             self.notes.push(format!(
@@ -278,94 +276,5 @@ impl Machine {
             self.notes
                 .push("the input has /proc/mtrr too; the fuller table is used".into());
         }
-    }
-}
-
-/// How many variable ranges to take for existing.
-fn variable_count(regs: &Regs) -> usize {
-    let top = regs
-        .variable
-        .keys()
-        .next_back()
-        .map_or(0, |last| usize::from(*last) + 1);
-    let listed_off = regs.variable.values().any(|entry| *entry == Variable::Off);
-    match regs.cap {
-        Some(cap) => usize::from(cap as u8),
-        None if listed_off => top,
-        None if top <= 8 => 8,
-        None => top.next_multiple_of(2),
-    }
-}
-
-/// The default type when the dump does not say: RAM has to be write-back one way or the other.
-fn assumed_default(regs: &Regs) -> MemType {
-    let back = MemType::WriteBack.raw();
-    let some_back = regs.variable.values().any(|entry| match entry {
-        Variable::Off => false,
-        Variable::Range { memtype, .. } => *memtype == back,
-        Variable::Words { base, mask } => {
-            base.is_some_and(|base| base as u8 == back)
-                && mask.is_some_and(|mask| mask & VariableMtrr::V != 0)
-        }
-    });
-    if some_back {
-        MemType::Uncachable
-    } else {
-        MemType::WriteBack
-    }
-}
-
-/// `regs` of an AP, with what its dump does not show taken from the boot CPU.
-fn filled(regs: &Regs, boot: &Regs) -> Regs {
-    let mut out = regs.clone();
-    out.cap = out.cap.or(boot.cap);
-    out.default = out.default.or(boot.default);
-    out.enabled = out.enabled.or(boot.enabled);
-    out.fixed_enabled = out.fixed_enabled.or(boot.fixed_enabled);
-    out.pat = out.pat.or(boot.pat);
-    out.syscfg = out.syscfg.or(boot.syscfg);
-    out.top_mem2 = out.top_mem2.or(boot.top_mem2);
-    for (own, boot) in out.fixed.iter_mut().zip(&boot.fixed) {
-        if own.known == 0 {
-            *own = *boot;
-        }
-    }
-    let mut variable: BTreeMap<u8, Variable> = boot.variable.clone();
-    for (index, entry) in &regs.variable {
-        let merged = match (*entry, variable.get(index)) {
-            (
-                Variable::Words { base, mask },
-                Some(Variable::Words {
-                    base: boot_base,
-                    mask: boot_mask,
-                }),
-            ) => Variable::Words {
-                base: base.or(*boot_base),
-                mask: mask.or(*boot_mask),
-            },
-            _ => *entry,
-        };
-        variable.insert(*index, merged);
-    }
-    out.variable = variable;
-    out
-}
-
-/// The register pair for one entry of a dump.
-fn words_of(entry: &Variable, bits: PhysBits) -> VariableMtrr {
-    match *entry {
-        Variable::Off => VariableMtrr::default(),
-        Variable::Words { base, mask } => VariableMtrr {
-            base: base.unwrap_or(0),
-            mask: mask.unwrap_or(0),
-        },
-        Variable::Range {
-            base,
-            size,
-            memtype,
-        } => VariableMtrr {
-            base: base | u64::from(memtype),
-            mask: width::mask_for(size, bits) | VariableMtrr::V,
-        },
     }
 }

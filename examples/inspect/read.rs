@@ -7,7 +7,7 @@ use std::io::{self, BufRead, Read as _};
 
 use super::dump::{Dump, Variable};
 use super::words::{Line, plain};
-use super::{read_firmware, read_kernel, read_msr, read_proc};
+use super::{read_example, read_firmware, read_kernel, read_msr, read_proc};
 
 /// Bytes of a line that are looked at; the rest is skipped.
 pub const MAX_LINE: usize = 4096;
@@ -51,6 +51,12 @@ pub struct Reader {
     pub proc_mtrr: BTreeMap<u8, Variable>,
     /// Register number of the table line before, by CPU: a smaller one opens a new table.
     last_index: BTreeMap<u32, u8>,
+    /// A /proc/mtrr line that a mail program may have broken: its number and text.
+    pub pending: Option<(u64, String)>,
+    /// The start of a line that a mail program broke with `=`.
+    carried: String,
+    /// Such a break was seen: `=3D` is `=`.
+    quoted: bool,
     /// Up to this line, lines may belong to a list begun before.
     list_until: u64,
     /// By byte: whether one of [`KEYS`] starts with it.
@@ -71,6 +77,9 @@ impl Default for Reader {
             temporary: false,
             proc_mtrr: BTreeMap::new(),
             last_index: BTreeMap::new(),
+            pending: None,
+            carried: String::new(),
+            quoted: false,
             list_until: 0,
             starts,
         }
@@ -106,7 +115,9 @@ fn read_line(input: &mut dyn BufRead, keep: &mut Vec<u8>) -> io::Result<(usize, 
 }
 
 /// What a line outside a list must contain to be of a format known here.
-const KEYS: [&[u8]; 33] = [
+const KEYS: [&[u8]; 35] = [
+    b"Reg ",
+    b"variable range",
     b"MTRR",
     b"mtrr",
     b"reg",
@@ -164,20 +175,28 @@ impl Reader {
     /// Takes one line.
     fn line(&mut self, bytes: &[u8], cut: bool) {
         self.dump.lines += 1;
-        let in_list = self.dump.lines <= self.list_until;
+        let waiting = self.pending.is_some() || !self.carried.is_empty();
+        let in_list = waiting || self.dump.lines <= self.list_until;
         if !in_list && !self.dump.first_line.is_empty() && !may_matter(bytes, &self.starts) {
             return;
         }
         let raw = String::from_utf8_lossy(bytes);
         let text = plain(&raw.replace('`', "_"));
-        let line = Line::new(self.dump.lines, text.trim_end());
+        let Some(text) = self.joined(text.trim_end()) else {
+            return;
+        };
+        let line = Line::new(self.dump.lines, &text);
         if line.words.is_empty() {
             return;
         }
         if self.dump.first_line.is_empty() {
             self.dump.first_line = line.text.trim().chars().take(60).collect();
         }
-        let understood = read_msr::line(self, &line)
+        if read_proc::continues(self, &line) {
+            return;
+        }
+        let understood = read_example::line(self, &line)
+            || read_msr::line(self, &line)
             || read_proc::line(self, &line)
             || read_kernel::line(self, &line)
             || read_firmware::line(self, &line);
@@ -193,6 +212,22 @@ impl Reader {
         }
     }
 
+    /// The line with what was carried over from the one before; `None` while it goes on. Mail in
+    /// quoted-printable breaks long lines with `=` and writes `=` as `=3D`.
+    fn joined(&mut self, text: &str) -> Option<String> {
+        let mut text = format!("{}{text}", std::mem::take(&mut self.carried));
+        if text.ends_with('=') && text.len() < MAX_LINE {
+            text.pop();
+            self.carried = text;
+            self.quoted = true;
+            return None;
+        }
+        if self.quoted {
+            text = text.replace("=3D", "=").replace("=20", " ");
+        }
+        Some(text)
+    }
+
     /// Opens a new table for `cpu` when `index` does not come after the one before.
     pub fn table_entry(&mut self, cpu: u32, index: u8) {
         let last = self.last_index.insert(cpu, index);
@@ -204,6 +239,7 @@ impl Reader {
 
     /// Puts the /proc/mtrr block where it belongs, once the input has ended.
     fn finish(mut self) -> Dump {
+        read_proc::continues(&mut self, &Line::new(0, ""));
         let block = std::mem::take(&mut self.proc_mtrr);
         if !block.is_empty() {
             if self

@@ -8,7 +8,8 @@ use super::words::{self, Line};
 
 /// Reads one line, when it is one of these formats.
 pub fn line(reader: &mut Reader, line: &Line<'_>) -> bool {
-    coreboot_setup(reader, line)
+    listed(reader, line)
+        || coreboot_setup(reader, line)
         || coreboot_old(reader, line)
         || coreboot_map(reader, line)
         || edk2_fixed(reader, line)
@@ -59,6 +60,45 @@ fn coreboot_setup(reader: &mut Reader, line: &Line<'_>) -> bool {
     true
 }
 
+/// fwts: `Reg 4: 0x00000000dc000000 - 0x00000000e0000000 (  64 MB) Uncached`; mail:
+/// `variable range 0: 000000000-03FFFFFFF WB`, `variable range 3: disabled`.
+fn listed(reader: &mut Reader, line: &Line<'_>) -> bool {
+    let head = line.after("Reg ").or_else(|| line.after("variable range "));
+    let Some((index, rest)) = head.and_then(|text| text.split_once(':')) else {
+        return false;
+    };
+    let Ok(index) = index.trim().parse::<u8>() else {
+        return false;
+    };
+    if usize::from(index) >= MAX_VARIABLE {
+        return false;
+    }
+    let entry = if rest.trim() == "disabled" {
+        Variable::Off
+    } else {
+        let mut words = rest.split([' ', '-', '\t']).filter(|word| !word.is_empty());
+        let (Some(base), Some(end)) = (
+            words.next().and_then(words::hex),
+            words.next().and_then(words::hex),
+        ) else {
+            return false;
+        };
+        let end = end.saturating_add(end & 1);
+        let memtype = rest.split_whitespace().rev().find_map(words::memtype);
+        let (Some(memtype), true) = (memtype, end > base) else {
+            return false;
+        };
+        Variable::Range {
+            base,
+            size: end - base,
+            memtype,
+        }
+    };
+    reader.table_entry(0, index);
+    reader.dump.cpu(0).variable.insert(index, entry);
+    true
+}
+
 /// `Setting variable MTRR 0, base:    0MB, range: 2048MB, type WB`, and the kernel's
 /// `reg 0, base: 0GB, range: 2GB, type WB`.
 fn coreboot_old(reader: &mut Reader, line: &Line<'_>) -> bool {
@@ -85,6 +125,12 @@ fn coreboot_old(reader: &mut Reader, line: &Line<'_>) -> bool {
         (Some(index), Some(base), Some(size), Some(memtype)) => {
             if usize::from(index) < MAX_VARIABLE && base.checked_add(size).is_some() {
                 let cpu = reader.cpu;
+                let own = line.text.contains("reg ");
+                let full = |entry: &Variable| matches!(entry, Variable::Words { .. });
+                if own && reader.dump.cpu(cpu).variable.values().any(full) {
+                    // The kernel's list for its clean-up: its table said the same, and more.
+                    return true;
+                }
                 reader.table_entry(cpu, index);
                 let range = Variable::Range {
                     base,

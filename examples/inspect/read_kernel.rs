@@ -14,7 +14,7 @@ pub fn line(reader: &mut Reader, line: &Line<'_>) -> bool {
         || disabled(reader, line)
         || tom2(reader, line)
         || pat(reader, line)
-        || ram(reader, line)
+        || super::read_ram::line(reader, line)
         || machine(reader, line)
         || complaint(reader, line)
 }
@@ -102,9 +102,18 @@ fn base_mask(reader: &mut Reader, line: &Line<'_>) -> bool {
                 .parse::<u8>()
                 .ok()
         });
-    let (Some(index), Some(base)) = (index, line.atoms.get(at + 1).and_then(|a| words::hex(a)))
-    else {
+    let Some(index) = index else {
         return false;
+    };
+    let Some(base) = line.atoms.get(at + 1).and_then(|a| words::hex(a)) else {
+        // "MTRR: 5 base" at the end of a log.
+        let cut = line.atoms.len() == at + 1 && line.text.contains("MTRR");
+        if cut {
+            reader
+                .dump
+                .complain(line.number, "cut short: a variable range without a base");
+        }
+        return cut;
     };
     if usize::from(index) >= mtrr_pat::regs::MAX_VARIABLE || reader.temporary {
         return reader.temporary;
@@ -124,6 +133,10 @@ fn base_mask(reader: &mut Reader, line: &Line<'_>) -> bool {
             .dump
             .complain(line.number, "cut short: a variable range without a type");
         return true;
+    }
+    if table {
+        let digits = line.atom_after("mask").map_or(0, str::len);
+        reader.dump.mask_digits = reader.dump.mask_digits.max(digits as u8);
     }
     let cpu = super::read_msr::cpu_of(line).unwrap_or(reader.cpu);
     reader.table_entry(cpu, index);
@@ -233,59 +246,6 @@ fn pat_names(text: &str) -> Option<u64> {
     Some(word)
 }
 
-/// The RAM map: BIOS-e820 old and new, Xen's, EFI's; `last_pfn`.
-fn ram(reader: &mut Reader, line: &Line<'_>) -> bool {
-    if line.text.contains("BIOS-provided physical RAM map")
-        || line.text.contains("Xen-e820 RAM map")
-    {
-        reader.dump.ram.clear();
-        return true;
-    }
-    if let Some(text) = line.after("last_pfn = ") {
-        let page = text.split_whitespace().next().and_then(words::hex);
-        if let Some(end) = page.and_then(|page| page.checked_mul(0x1000)) {
-            reader.dump.ram_end = reader.dump.ram_end.max(Some(end));
-            return true;
-        }
-    }
-    let e820 = line.word_from_end(0).trim_matches(['(', ')']) == "usable"
-        && !line.text.contains("modified:")
-        && !line.text.contains("user:")
-        && !line.text.contains("update")
-        && !line.text.contains("remove");
-    let efi = line.text.contains("Conventional Memory") && line.text.contains("range=");
-    if !e820 && !efi {
-        return false;
-    }
-    let text = if efi {
-        line.after("range=").unwrap_or("")
-    } else {
-        line.text
-    };
-    let Some((first, end)) = span(text) else {
-        return false;
-    };
-    reader.dump.add_ram(first, end);
-    true
-}
-
-/// The two addresses of a RAM map line, half-open: an odd end is a last byte.
-fn span(text: &str) -> Option<(u64, u64)> {
-    let mut numbers = text
-        .split(|c: char| !(c.is_ascii_alphanumeric()))
-        .filter(|word| word.len() >= 3)
-        .filter_map(words::hex)
-        .rev();
-    let end = numbers.next()?;
-    let first = numbers.next().unwrap_or(0);
-    let end = if end & 1 == 1 {
-        end.checked_add(1)?
-    } else {
-        end
-    };
-    (first < end).then_some((first, end))
-}
-
 /// Vendor, hypervisor.
 fn machine(reader: &mut Reader, line: &Line<'_>) -> bool {
     if let Some(name) = line.after("Hypervisor detected:") {
@@ -298,8 +258,10 @@ fn machine(reader: &mut Reader, line: &Line<'_>) -> bool {
             .dump
             .hypervisor
             .get_or_insert("the kernel says \"virtualized system\"".into());
-    } else if line.text.contains("AuthenticAMD") || line.text.contains("GenuineIntel") {
-        reader.dump.vendor = super::read_proc::vendor(line.text);
+    } else if line.text.contains("CPU0: AMD") || line.text.contains("CPU: AMD") {
+        reader.dump.vendor = Vendor::Amd;
+    } else if line.text.contains("CPU0: Intel") || line.text.contains("CPU: Intel") {
+        reader.dump.vendor = Vendor::Intel;
     } else {
         return false;
     }

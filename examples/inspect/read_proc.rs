@@ -48,9 +48,36 @@ fn proc_mtrr(reader: &mut Reader, line: &Line<'_>) -> bool {
             };
             reader.proc_mtrr.insert(index, range);
         }
+        // The rest may be on the next line.
+        Err(why) if why.starts_with("cut short") && line.number > 0 => {
+            reader.pending = Some((line.number, line.text.to_string()));
+        }
         Err(why) => reader.dump.complain(line.number, why),
     }
     true
+}
+
+/// Whether `line` is the rest of the /proc/mtrr line before, and takes both; a line before that
+/// stays incomplete is noted.
+pub fn continues(reader: &mut Reader, line: &Line<'_>) -> bool {
+    let Some((number, text)) = reader.pending.take() else {
+        return false;
+    };
+    let whole = format!("{text} {}", line.text);
+    let whole = Line::new(number, &whole);
+    let parsed = whole.after("base=").map(|base| parts(&whole, base));
+    if matches!(parsed, Some(Ok(_))) && !line.text.contains("reg") {
+        return proc_mtrr(reader, &whole);
+    }
+    let why = match whole
+        .after("base=")
+        .map(|base| parts(&Line::new(number, &text), base))
+    {
+        Some(Err(why)) => why,
+        _ => "cut short",
+    };
+    reader.dump.complain(number, why);
+    false
 }
 
 /// The number in `reg07:`.

@@ -41,11 +41,13 @@ pub fn draw(map: &Map, look: Look) -> String {
     for (run, width) in runs.iter().zip(&widths) {
         let name = map::short(run.memtype);
         let name = if name.len() > 2 { "??" } else { name };
-        let label = if *width >= 2 {
-            name
+        // Where a name does not fit: U for UC, and C, T, P, B for WC, WT, WP, WB.
+        let letter = if name == "UC" {
+            "U"
         } else {
-            name.get(..1).unwrap_or("?")
+            name.get(1..).unwrap_or("?")
         };
+        let label = if *width >= 3 { name } else { letter };
         let _ = write!(
             out,
             "{}",

@@ -2,14 +2,13 @@
 
 use std::fmt::Write as _;
 
-use mtrr_pat::memtype::PatType;
 use mtrr_pat::ranges::FIXED_END;
 
-use super::differs;
 use super::map;
 use super::report::Report;
 use super::strip;
 use super::style::Look;
+use super::text_parts::{cpus, pat, wrapped};
 use super::text_plan;
 
 /// Most rows of a table.
@@ -18,7 +17,7 @@ const MOST_ROWS: usize = 200;
 /// The whole report.
 pub fn draw(report: &Report, look: Look) -> String {
     let mut out = head(report, look);
-    if report.machine.boot().is_some_and(|boot| boot.cap.is_some()) {
+    if report.machine.map_known() {
         out.push_str(&table(report, look));
         out.push_str(&registers(report, look));
     }
@@ -47,6 +46,7 @@ fn head(report: &Report, look: Look) -> String {
         facts.push(format!("MTRRs {on}"));
         facts.push(
             match (machine.fixed_enabled_known(), boot.def_type.fixed_enabled()) {
+                (false, true) if machine.fixed_known => "fixed ranges on (assumed)".into(),
                 (false, _) => "fixed ranges not known".into(),
                 (true, true) => "fixed ranges on".into(),
                 (true, false) => "fixed ranges off".into(),
@@ -77,7 +77,7 @@ fn head(report: &Report, look: Look) -> String {
     let _ = writeln!(
         out,
         "{}",
-        wrapped(&look.heading(&facts.join(", ")), look.columns, "")
+        look.heading(&wrapped(&facts.join(", "), look.columns, ""))
     );
     for note in &machine.notes {
         let _ = writeln!(
@@ -212,109 +212,6 @@ fn findings(report: &Report, look: Look) -> String {
             let fix = format!("    fix: {}", finding.fix);
             let _ = writeln!(out, "{}", wrapped(&fix, look.columns, "         "));
         }
-    }
-    out
-}
-
-/// CPUs that differ, when there is more than one.
-fn cpus(report: &Report, look: Look) -> String {
-    let standings = &report.standings;
-    if standings.len() < 2 {
-        return String::new();
-    }
-    let title = format!(
-        "CPUs: {} compared with CPU {}",
-        standings.len(),
-        standings[0].cpu
-    );
-    let mut out = format!("\n{}\n", look.heading(&title));
-    let lines = differs::lines(&report.machine, standings);
-    if lines.is_empty() {
-        out.push_str("  all in sync: the same memory types everywhere\n");
-    }
-    for line in lines {
-        let _ = writeln!(
-            out,
-            "{}",
-            wrapped(&format!("  {line}"), look.columns, "    ")
-        );
-    }
-    let odd: Vec<u32> = standings
-        .iter()
-        .filter(|s| s.harmless)
-        .map(|s| s.cpu)
-        .collect();
-    if !odd.is_empty() {
-        let text = format!(
-            "  {}: words differ only where it does not matter (pairs with V=0, order)",
-            differs::named(&report.machine, &odd)
-        );
-        let _ = writeln!(out, "{}", wrapped(&text, look.columns, "    "));
-    }
-    out
-}
-
-/// The eight PAT types, and what the kernel made of them.
-fn pat(report: &Report, look: Look) -> String {
-    let dump = &report.machine.dump;
-    let boot_pat = report.machine.boot().and_then(|boot| boot.pat);
-    let mut out = String::new();
-    if let Some(pat) = boot_pat {
-        let _ = writeln!(out, "\n{}", look.heading("PAT"));
-        let _ = writeln!(out, "  slots 0-7: {pat}  ({:#x})", pat.raw());
-        let types: Vec<&str> = PatType::ALL
-            .into_iter()
-            .filter(|wanted| (0..8).any(|slot| pat.slot(slot) == Ok(*wanted)))
-            .map(PatType::short)
-            .collect();
-        let missing: Vec<&str> = PatType::ALL
-            .into_iter()
-            .map(PatType::short)
-            .filter(|name| !types.contains(name))
-            .collect();
-        let reach = format!("  page tables reach: {}", types.join(", "));
-        let lack = match missing.is_empty() {
-            true => String::new(),
-            false => format!("; not: {}", missing.join(", ")),
-        };
-        let _ = writeln!(out, "{reach}{lack}");
-    }
-    if let Some(after) = dump
-        .pat_after
-        .filter(|after| Some(*after) != boot_pat.map(|p| p.raw()))
-    {
-        let after = mtrr_pat::pat::Pat::from_raw(after);
-        let _ = writeln!(
-            out,
-            "  then the kernel wrote: {after}  ({:#x})",
-            after.raw()
-        );
-    }
-    if dump.no_pat {
-        let _ = writeln!(out, "\n{}\n  the processor has none", look.heading("PAT"));
-    }
-    out
-}
-
-/// `text` broken into lines of at most `columns`, later ones starting with `indent`.
-pub fn wrapped(text: &str, columns: usize, indent: &str) -> String {
-    let mut out = String::new();
-    let mut length = 0;
-    let lead: String = text.chars().take_while(|c| *c == ' ').collect();
-    out.push_str(&lead);
-    length += lead.len();
-    for (n, word) in text.split_whitespace().enumerate() {
-        let long = word.chars().count();
-        if n > 0 && length + 1 + long > columns {
-            out.push('\n');
-            out.push_str(indent);
-            length = indent.len();
-        } else if n > 0 {
-            out.push(' ');
-            length += 1;
-        }
-        out.push_str(word);
-        length += long;
     }
     out
 }

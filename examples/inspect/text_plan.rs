@@ -11,7 +11,7 @@ use super::map;
 use super::plan::{self, Advice, Minimum};
 use super::report::Report;
 use super::style::Look;
-use super::text::wrapped;
+use super::text_parts::wrapped;
 use super::width::BitsFrom;
 
 /// Where the width is from, for a person.
@@ -53,6 +53,9 @@ pub fn advice(report: &Report, advice: &Advice, look: Look) -> String {
         out.push_str("  already minimal\n");
         return out;
     }
+    if best.registers().len() < used {
+        let _ = writeln!(out, "  {} can be freed", used - best.registers().len());
+    }
     out.push_str(&layout(best));
     if let Some(present) = &advice.present {
         if present.default_type() != best.default_type() {
@@ -92,24 +95,28 @@ fn relaxed(advice: &Advice, look: Look) -> String {
 /// The values to write.
 fn layout(plan: &Plan) -> String {
     let bits = plan.phys_bits();
-    let digits = usize::from(bits.get()).div_ceil(4);
+    let width = usize::from(bits.get()).div_ceil(4) + 2;
     let mut out = format!("  layout (default {}):\n", plan.default_type());
+    if plan.registers().is_empty() {
+        return out + "      no register at all\n";
+    }
+    let _ = writeln!(
+        out,
+        "   #  {:<width$}  {:<width$}        size  type",
+        "PHYSBASE", "PHYSMASK"
+    );
     for (index, pair) in plan.registers().iter().enumerate() {
-        let (start, size) = pair.block(bits).unwrap_or_default();
+        let (_, size) = pair.block(bits).unwrap_or_default();
         let name = pair
             .memtype()
             .map_or("?".into(), |memtype| memtype.to_string());
         let _ = writeln!(
             out,
-            "  {index:>2}  {start:0digits$x}-{:0digits$x}  {:>10}  {name:<15}  PHYSBASE {:#x}  PHYSMASK {:#x}",
-            start + (size - 1),
-            map::bytes(size),
+            "  {index:>2}  {:<#width$x}  {:<#width$x}  {:>10}  {name}",
             pair.base,
             pair.mask,
+            map::bytes(size),
         );
-    }
-    if plan.registers().is_empty() {
-        out.push_str("      no register at all\n");
     }
     out
 }
@@ -128,10 +135,17 @@ fn shell(report: &Report, plan: &Plan, look: Look) -> String {
             .into();
     }
     match echo::lines(&programmed, plan) {
-        Ok(lines) if lines.is_empty() => String::new(),
-        Ok(lines) => {
+        Ok(found) if found.lines.is_empty() => String::new(),
+        Ok(found) => {
             let mut out = String::from("  on Linux, as root (RAM may be slow in between):\n");
-            for line in lines {
+            if let Some(addr) = found.exposed {
+                let text = format!(
+                    "  ({addr:#x}, where a device may be, is not uncachable by MTRR for a moment: \
+                     page tables still keep it so, but do it on an idle machine)"
+                );
+                let _ = writeln!(out, "{}", wrapped(&text, look.columns, "   "));
+            }
+            for line in found.lines {
                 let _ = writeln!(out, "    {line}");
             }
             out

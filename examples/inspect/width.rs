@@ -86,6 +86,18 @@ fn from_masks(dump: &Dump) -> Option<u8> {
         })
         .max()
         .and_then(|bits| u8::try_from(bits).ok())
+        .map(|bits| widened(bits, dump.mask_digits))
+}
+
+/// The width when a kernel printed masks of `bits` bits with so many digits: firmware that made
+/// its masks for 32 bits on a wider processor leaves leading zeros.
+fn widened(bits: u8, digits: u8) -> u8 {
+    let most = digits.saturating_mul(4).min(PhysBits::MAX.get());
+    if digits > 8 && bits <= most.saturating_sub(4) {
+        most
+    } else {
+        bits
+    }
 }
 
 /// Bits needed for the last byte of every range and of RAM.

@@ -7,8 +7,8 @@
 use mtrr_pat::policy::Resync;
 use mtrr_pat::sim::MtrrScope;
 
-use crate::figures::{Computer, MACBOOK_2012, MACBOOK_2015};
-use crate::model::{Idle, Meet, Model, Work};
+use super::figures::{Computer, MACBOOK_2012, MACBOOK_2015};
+use super::model::{Idle, Meet, Model, Work};
 
 pub const MODES: [Resync; 2] = [Resync::Early, Resync::Deferred];
 

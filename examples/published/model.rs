@@ -19,7 +19,7 @@ use mtrr_pat::sim::{Config, Costs, Machine, MtrrScope, S3, Scribble, SimCpu, Tra
 use mtrr_pat::sync::CacheSync;
 use mtrr_pat::topology::Place;
 
-use crate::figures::Computer;
+use super::figures::Computer;
 
 const CPUS: usize = 8;
 const MS: f64 = 1e9;

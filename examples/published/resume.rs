@@ -3,9 +3,9 @@
 use mtrr_pat::policy::Resync;
 use mtrr_pat::sim::MtrrScope;
 
-use crate::figures::{Computer, DEFERRED_OVER_EARLY, Figure, MACBOOK_2012, MACBOOK_2015};
+use super::figures::{Computer, DEFERRED_OVER_EARLY, Figure, MACBOOK_2012, MACBOOK_2015};
+use super::model::{Idle, Meet, Model, Resumed, Work};
 use crate::fit::{self, FITTED, MODES, error, search, search_traced, traced};
-use crate::model::{Idle, Meet, Model, Resumed, Work};
 use crate::progress::Progress;
 
 pub const SCOPES: [MtrrScope; 2] = [MtrrScope::Core, MtrrScope::Thread];

@@ -218,7 +218,7 @@ pub(crate) fn enter(
     let Some(me) = core.slots.get(core.me).map(|slot| &slot.handshake) else {
         return Err(Refused::NoSlot);
     };
-    let round = (me.request.load(Ordering::Relaxed) & !PHASE).wrapping_add(ONE);
+    let round = (me.request.own() & !PHASE).wrapping_add(ONE);
     let requested = round | REQUESTED;
     let wanted = ack_of(core.me, requested);
     let deadline = Deadline::after(cpu, bounds.hold);
@@ -234,7 +234,7 @@ pub(crate) fn enter(
         match still_missing(core, cpu, wanted) {
             None => {
                 publish(cpu, &me.request, round | ENTERED);
-                // Partners: `withdraw` of a sibling that grew tired, `starting` of one that was absent.
+                // Partners: `withdraw` of a sibling that grew tired, `admit` of one that was absent.
                 full_fence();
                 if still_missing(core, cpu, wanted).is_none() {
                     return Ok(());
@@ -268,7 +268,7 @@ fn still_missing<'a>(
 /// Lets the siblings go after [`enter`] and the window.
 pub(crate) fn leave(core: Core<'_>, cpu: &mut impl CpuOps) {
     if let Some(me) = core.slots.get(core.me).map(|slot| &slot.handshake) {
-        let round = me.request.load(Ordering::Relaxed) & !PHASE;
+        let round = me.request.own() & !PHASE;
         publish(cpu, &me.request, round | IDLE);
     }
 }

@@ -1,5 +1,5 @@
 //! The state every CPU is to have, and who has it: an all-atomic copy under a sequence count, and
-//! one word that holds the epoch of that copy and how many CPUs are online with it.
+//! one word that holds the epoch of that copy and how many CPUs, at most 65,535, are online with it.
 //!
 //! A CPU comes online by a compare-exchange on that word, made after it was programmed: if the
 //! epoch moved since it copied the target, it fails and the CPU copies again. A sequence count
@@ -13,7 +13,8 @@ use crate::cpu::CpuOps;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Moved;
 
-/// The epoch and the number of CPUs online, as one word.
+/// The epoch, the number of CPUs online, and how often that number was written, as one word: a CPU
+/// that came while another went does not go unnoticed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Online(u64);
 
@@ -23,11 +24,19 @@ impl Online {
     }
 
     pub(crate) const fn count(self) -> u32 {
-        self.0 as u32
+        self.0 as u16 as u32
     }
 
-    const fn with(epoch: u32, count: u32) -> Self {
-        Self((epoch as u64) << 32 | count as u64)
+    /// The same CPUs in another epoch.
+    pub(super) const fn moved_to(self, epoch: u32) -> Self {
+        Self((epoch as u64) << 32 | self.0 as u32 as u64)
+    }
+
+    /// The same epoch with another count.
+    const fn counting(self, count: u32) -> Self {
+        let written = ((self.0 >> 16) as u16).wrapping_add(1);
+        let epoch = self.0 >> 32 << 32;
+        Self(epoch | (written as u64) << 16 | count as u16 as u64)
     }
 }
 
@@ -109,7 +118,7 @@ impl<const N: usize> Target<N> {
             if epoch.is_some_and(|epoch| epoch != seen.epoch()) {
                 return Err(Moved);
             }
-            let next = Online::with(seen.epoch(), change(seen.count()));
+            let next = seen.counting(change(seen.count()));
             match self.online.compare_exchange(seen.0, next.0) {
                 Ok(_) => return Ok(()),
                 Err(now) => seen = Online(now),
@@ -128,10 +137,10 @@ impl<const N: usize> Target<N> {
         words: &[u64; N],
         seen: Online,
     ) -> Result<u32, Moved> {
-        let serial = self.serial.load(Ordering::Relaxed);
+        let serial = self.serial.own();
         self.serial.store(serial.wrapping_add(1), Ordering::Release);
         let epoch = seen.epoch().wrapping_add(1).max(1);
-        let next = Online::with(epoch, seen.count());
+        let next = seen.moved_to(epoch);
         let moved = self.online.compare_exchange(seen.0, next.0).is_err();
         if !moved {
             for (word, value) in self.words.iter().zip(words) {

@@ -6,7 +6,7 @@ use crate::atomic::Ordering;
 use crate::cpu::CpuOps;
 use crate::delta::Changes;
 use crate::error::Error;
-use crate::program::Plan;
+use crate::program::{Plan, flush_tlb};
 use crate::regs::MsrAddr;
 use crate::rendezvous::slot::Slot;
 use crate::rendezvous::{Attended, NoMeeting, Stuck};
@@ -120,7 +120,8 @@ impl<const CPUS: usize> CacheSync<CPUS> {
     ///
     /// # Errors
     /// [`Error::ArrivedTwice`]; [`Error::BootCpuSilent`]; [`Error::SiblingStuck`]: a sibling did
-    /// not finish, and this CPU was left as it is.
+    /// not finish, and this CPU was left as it is. [`Error::Stuck`] with this CPU's own number: it
+    /// arrived, then did not look until the rendezvous was over. The next one brings it in line.
     pub fn attend(&self, cpu: &mut impl CpuOps, number: usize) -> Result<Attendance, Error> {
         let decided = self.decided()?;
         let slot = self.slot(number)?;
@@ -132,15 +133,15 @@ impl<const CPUS: usize> CacheSync<CPUS> {
             Attended::LeaderSilent => Err(Error::BootCpuSilent),
             Attended::SiblingStuck(sibling) => {
                 let error = Error::SiblingStuck { cpu: sibling };
-                let outcome = Outcome {
-                    path: Path::Failed,
-                    changes: Changes::empty(),
-                    error: Some(error),
-                    ticks: 0,
-                };
-                outcome.store(&slot.record);
-                slot.record.pending.store(1, Ordering::Relaxed);
+                left_behind(slot, Path::Failed, Some(error));
                 Err(error)
+            }
+            Attended::Missed => {
+                left_behind(slot, Path::Postponed, None);
+                Err(Error::Stuck {
+                    count: 1,
+                    first: number,
+                })
             }
         }
     }
@@ -164,8 +165,11 @@ impl<const CPUS: usize> CacheSync<CPUS> {
         let attended = self.gate.attend(&meeting, cpu, |cpu| {
             self.step(decided, cpu, number);
         });
-        if attended == Attended::Done {
-            self.flush_after_meeting(cpu, number);
+        match attended {
+            Attended::Done => self.flush_after_meeting(cpu, number),
+            // Siblings may have had windows, or may be in one: this flush counts for none of them.
+            Attended::Missed | Attended::SiblingStuck(_) => flush_tlb(cpu),
+            _ => {}
         }
         attended
     }
@@ -301,6 +305,18 @@ impl<const CPUS: usize> CacheSync<CPUS> {
         }
         summary
     }
+}
+
+/// Writes down that a meeting was carried out without this CPU: the next one has to bring it in line.
+fn left_behind(slot: &Slot, path: Path, error: Option<Error>) {
+    let outcome = Outcome {
+        path,
+        changes: Changes::empty(),
+        error,
+        ticks: 0,
+    };
+    outcome.store(&slot.record);
+    slot.record.pending.store(1, Ordering::Relaxed);
 }
 
 /// The first register a new target may not change: the platform's, not the kernel's.

@@ -1,19 +1,20 @@
 //! One life of a machine in which one thing goes wrong, and what must hold whatever it was.
 
+mod verdict;
+
 use std::sync::Mutex;
 
 use mtrr_pat::atomic::{Ordering, Word};
-use mtrr_pat::cpu::{CR0_CD, CR0_NW, CpuOps};
+use mtrr_pat::cpu::CpuOps;
 use mtrr_pat::error::Error;
 use mtrr_pat::policy::{Bounds, Resync};
-use mtrr_pat::report::{CpuReport, Path};
 use mtrr_pat::sim::{
-    At, Config, Fault, Machine, MtrrScope, Rule, S3, Schedule, Scribble, SimCpu, What, firmware_map,
+    At, Config, Fault, Machine, MtrrScope, S3, Schedule, Scribble, SimCpu, What, firmware_map,
 };
 use mtrr_pat::snapshot::Snapshot;
 
 use super::one_cpu::another_map;
-use super::{CPUS, Kernel, aps, assert_cpu, policy};
+use super::{CPUS, Kernel, aps, policy};
 
 /// What goes wrong.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -22,7 +23,7 @@ pub enum Wrong {
     NeverArrives,
     ArrivesLate,
     ArrivesTwice,
-    WrongNumber,
+    OtherNumber,
     /// #GP on its k-th WRMSR.
     Gp(u64),
     /// Its k-th WRMSR is ignored.
@@ -151,7 +152,7 @@ impl Life {
         }
     }
 
-    fn new(&self) -> Snapshot {
+    fn target(&self) -> Snapshot {
         match self.when {
             When::Early | When::Deferred => firmware_map(),
             When::RunTime => another_map(),
@@ -255,6 +256,8 @@ impl Lived<'_> {
         let mut started = Vec::new();
         for &ap in order {
             match self.kernel.start(boot, ap) {
+                // A wall clock is not waited for: the kernel knows by other means.
+                Ok(()) if self.life.free && self.never_comes(ap) => self.lose(boot, ap),
                 Ok(()) if together => started.push(ap),
                 Ok(()) => self.await_one(boot, ap),
                 Err(Error::SiblingStuck { cpu }) => {
@@ -269,18 +272,18 @@ impl Lived<'_> {
         }
     }
 
+    fn struck(&self, ap: usize) -> bool {
+        ap == self.life.cpu && self.round.load(Ordering::Acquire) == 1
+    }
+
+    fn never_comes(&self, ap: usize) -> bool {
+        self.life.wrong == Wrong::NeverArrives && self.life.when != When::RunTime && self.struck(ap)
+    }
+
     fn await_one(&self, boot: &mut SimCpu<'_>, ap: usize) {
-        let struck = ap == self.life.cpu && self.round.load(Ordering::Acquire) == 1;
-        let never = struck && self.life.wrong == Wrong::NeverArrives;
-        let never = never && self.life.when != When::RunTime;
-        if self.life.free && never {
-            self.lose(boot, ap);
-        } else if !self.kernel.wait_for(boot, ap) {
-            assert!(
-                struck && (never || self.life.wrong.stuck()),
-                "{:?}: CPU {ap}",
-                self.life
-            );
+        if !self.kernel.wait_for(boot, ap) {
+            let expected = self.never_comes(ap) || self.life.wrong.stuck() && self.struck(ap);
+            assert!(expected, "{:?}: CPU {ap}", self.life);
             self.lose(boot, ap);
         }
     }
@@ -294,8 +297,7 @@ impl Lived<'_> {
 
     fn ap(&self, cpu: &mut SimCpu<'_>) {
         let me = cpu.number();
-        let struck = me == self.life.cpu && self.round.load(Ordering::Acquire) == 1;
-        let wrong = if struck {
+        let wrong = if self.struck(me) {
             self.life.wrong
         } else {
             Wrong::Nothing
@@ -303,7 +305,7 @@ impl Lived<'_> {
         let sync = &self.kernel.sync;
         let ipis = cpu.ipis();
         cpu.work(1000);
-        if wrong == Wrong::WrongNumber {
+        if wrong == Wrong::OtherNumber {
             let out = sync.ap_online(cpu, CPUS, |_| {});
             assert!(matches!(out, Err(Error::CpuOutOfRange { .. })), "{out:?}");
             let undeclared = sync.ap_online(cpu, CPUS - 1, |_| {});
@@ -330,7 +332,7 @@ impl Lived<'_> {
 
     fn interrupt(&self, cpu: &mut SimCpu<'_>) {
         let me = cpu.number();
-        if me == self.life.cpu && self.life.wrong == Wrong::WrongNumber {
+        if me == self.life.cpu && self.life.wrong == Wrong::OtherNumber {
             let out = self.kernel.sync.attend(cpu, CPUS);
             assert!(matches!(out, Err(Error::CpuOutOfRange { .. })), "{out:?}");
         }
@@ -351,130 +353,5 @@ impl Lived<'_> {
         let to = another_map();
         let changed = self.kernel.sync.change(boot, 0, &to, |cpu| ipis.send(cpu));
         changed.map(|_| ())
-    }
-
-    /// A meeting that works, names the stuck one, or names the missing one and changes nothing.
-    fn judge_meeting(
-        &self,
-        boot: &mut SimCpu<'_>,
-        meet: fn(&Self, &mut SimCpu<'_>) -> Result<(), Error>,
-    ) {
-        let life = self.life;
-        let before: Vec<Snapshot> = (0..6).map(|cpu| self.machine.registers(cpu)).collect();
-        match meet(self, boot) {
-            Ok(()) => self.judge("met"),
-            Err(Error::Stuck { count: 1, first }) => {
-                assert!(life.wrong.stuck(), "{life:?}");
-                assert_eq!(first, life.cpu, "{life:?}");
-                self.lost.lock().unwrap().push(first);
-                self.judge("stuck");
-            }
-            Err(Error::Missing { count: 1, first }) => {
-                assert_eq!(
-                    (life.wrong, first),
-                    (Wrong::NeverArrives, life.cpu),
-                    "{life:?}"
-                );
-                for (cpu, before) in before.iter().enumerate() {
-                    assert_eq!(self.machine.registers(cpu), *before, "{life:?}");
-                }
-                self.lose(boot, first);
-                meet(self, boot).unwrap();
-                self.judge("met without it");
-            }
-            Err(error) => panic!("{life:?}: {error}"),
-        }
-    }
-
-    /// What must hold of every CPU at any time when nobody is at work.
-    fn judge(&self, at: &str) {
-        let life = self.life;
-        let lost = self.lost.lock().unwrap().clone();
-        let report: Vec<CpuReport> = self.kernel.sync.report().cpus().collect();
-        let mtrrs = |of: &Snapshot| (of.def_type, of.variable, of.fixed);
-        let whole = [life.old(), life.new(), smm_map(), firmware_map()];
-        for cpu in 0..CORES * THREADS {
-            let why = format!("{life:?} {at}: CPU {cpu}: {}", self.kernel.sync.report());
-            let have = self.machine.registers(cpu);
-            let off = !have.def_type.enabled();
-            let partial = !whole.iter().any(|map| mtrrs(map) == mtrrs(&have));
-            assert!(off || !partial, "{why}: a partial map in force");
-            if lost.contains(&cpu) {
-                continue;
-            }
-            let line = report.iter().find(|line| line.cpu == cpu).unwrap();
-            let outcome = line.outcome.unwrap();
-            assert_eq!(outcome.error.is_some(), !line.in_sync(), "{why}");
-            // One that may not touch its core's caches now is left as it came.
-            let untouched = matches!(outcome.error, Some(Error::SiblingStuck { .. }));
-            if outcome.path != Path::Postponed && !untouched {
-                let (cr0, ..) = self.machine.control_registers(cpu);
-                assert_eq!(cr0 & (CR0_CD | CR0_NW), 0, "{why}: caching is off");
-            }
-            if line.in_sync() {
-                self.judge_in_line(cpu, &why);
-            } else {
-                // The struck CPU may fail; its sibling may be left, if it could not be held or
-                // waited for.
-                let left = matches!(
-                    outcome.error,
-                    Some(Error::SiblingStuck { .. } | Error::SiblingsNotHeld)
-                );
-                let sibling = cpu == life.sibling() && left;
-                let unheld = outcome.path == Path::Postponed;
-                assert!(cpu == life.cpu || sibling || unheld, "{why}");
-            }
-        }
-    }
-
-    fn judge_in_line(&self, cpu: usize, why: &str) {
-        // The set of a core whose other thread is stuck in its window is what that one left.
-        let at_its_mercy = self.life.wrong.stuck()
-            && self.life.scope == MtrrScope::Core
-            && cpu == self.life.sibling();
-        if !at_its_mercy {
-            let (when, early) = (self.life.when, self.life.old());
-            let changed = when != When::RunTime || self.machine.registers(0) == self.life.new();
-            let want = if changed { self.life.new() } else { early };
-            assert_cpu(self.machine, cpu, &want, why);
-        }
-    }
-
-    /// After two more meetings everybody who came is in line.
-    fn judge_end(&self) {
-        let off: Vec<usize> = self
-            .kernel
-            .sync
-            .report()
-            .out_of_sync()
-            .map(|c| c.cpu)
-            .collect();
-        if self.life.wrong == Wrong::VcntDiffers {
-            assert_eq!(off, [self.life.cpu], "{:?}", self.life);
-        } else {
-            assert_eq!(off, [], "{:?}: {}", self.life, self.kernel.sync.report());
-        }
-        let lost = self.lost.lock().unwrap().len();
-        let online = CORES * THREADS - lost - off.len();
-        assert_eq!(
-            self.kernel.sync.online() as usize,
-            online,
-            "{:?}",
-            self.life
-        );
-    }
-
-    /// No rule is broken, but by a sibling that goes on after its bound while the stuck CPU has
-    /// their core's caches off.
-    fn judge_rules(&self) {
-        for violation in self.machine.violations() {
-            let excused = self.life.wrong.stuck()
-                && violation.cpu == self.life.sibling()
-                && matches!(
-                    violation.rule,
-                    Rule::SiblingRan | Rule::LockedWithMtrrsOff | Rule::StaleTlb
-                );
-            assert!(excused, "{:?}: {violation}", self.life);
-        }
     }
 }

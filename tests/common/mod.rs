@@ -1,6 +1,7 @@
 //! A kernel for the simulated machine, written against the public API as a kernel author would.
 #![allow(dead_code)] // each test file uses its part
 
+pub mod lists;
 pub mod matrix;
 pub mod one_cpu;
 pub mod timeline;

@@ -12,12 +12,14 @@
 )]
 
 mod apic;
+mod bench;
 mod bootinfo;
 mod caching;
 mod clock;
 mod console;
 mod exit;
 mod firmware;
+mod framebuffer;
 mod mem;
 mod msr;
 mod options;
@@ -61,7 +63,15 @@ extern "C" fn kernel_main(magic: u32, info: usize) -> ! {
         refusal()
     );
 
-    let mut verdict = Verdict::default();
+    let mut verdict = Verdict {
+        ram_end: info.ram_end,
+        ..Verdict::default()
+    };
+    if bench::wanted(info.command_line()) {
+        verdict.bring_up(0);
+        bench::run(policy, &mut verdict);
+        finish(verdict);
+    }
     live(
         &mut verdict,
         0,
@@ -82,6 +92,9 @@ fn live(verdict: &mut Verdict, round: u32, boot: &BootCpu) {
     verdict.bring_up(round);
     verdict.compare(round, Some(boot));
     verdict.change(round);
+    if options::get().framebuffer {
+        verdict.framebuffer(round);
+    }
 }
 
 /// Tries the #GP handler with the upper half of a 32-bit register (IA32_PKRS), which even emulators that take any MTRR refuse.

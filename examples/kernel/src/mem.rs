@@ -8,9 +8,11 @@ use core::arch::asm;
 /// As C's `memcpy`.
 #[unsafe(no_mangle)]
 unsafe extern "C" fn memcpy(to: *mut u8, from: *const u8, bytes: usize) -> *mut u8 {
+    // Words first: a CPU that runs uncached, or an emulator, pays for each iteration.
     // SAFETY: the caller vouches for both areas; the direction flag is clear, as the ABI asks.
     unsafe {
-        asm!("rep movsb", inout("rcx") bytes => _, inout("rdi") to => _, inout("rsi") from => _, options(nostack, preserves_flags))
+        asm!("rep movsq", "mov ecx, {rest:e}", "rep movsb", rest = in(reg) bytes & 7,
+            inout("rcx") bytes >> 3 => _, inout("rdi") to => _, inout("rsi") from => _, options(nostack, preserves_flags))
     };
     to
 }
@@ -35,9 +37,11 @@ unsafe extern "C" fn memmove(to: *mut u8, from: *const u8, bytes: usize) -> *mut
 /// As C's `memset`.
 #[unsafe(no_mangle)]
 unsafe extern "C" fn memset(to: *mut u8, byte: i32, bytes: usize) -> *mut u8 {
-    // SAFETY: the caller vouches for the area.
+    let word = u64::from(byte as u8) * 0x0101_0101_0101_0101;
+    // SAFETY: the caller vouches for the area; as for memcpy.
     unsafe {
-        asm!("rep stosb", inout("rcx") bytes => _, inout("rdi") to => _, in("al") byte as u8, options(nostack, preserves_flags))
+        asm!("rep stosq", "mov ecx, {rest:e}", "rep stosb", rest = in(reg) bytes & 7,
+            inout("rcx") bytes >> 3 => _, inout("rdi") to => _, in("rax") word, options(nostack, preserves_flags))
     };
     to
 }

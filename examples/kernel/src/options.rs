@@ -70,6 +70,8 @@ pub struct Options {
     pub cpus: usize,
     /// A line per CPU and round, or only the counts.
     pub quiet: bool,
+    /// In each round, gives the frame buffer a write-combining range, and takes it back.
+    pub framebuffer: bool,
 }
 
 static OPTIONS: Racy<Options> = Racy::new(Options::DEFAULT);
@@ -98,6 +100,7 @@ impl Options {
         rounds: 1,
         cpus: usize::MAX,
         quiet: false,
+        framebuffer: false,
     };
 
     /// Reads a command line; a value it does not know is an error that names the word.
@@ -125,7 +128,8 @@ impl Options {
                 ("rounds", count) => options.rounds = count.parse().map_err(|_| word)?,
                 ("cpus", count) => options.cpus = count.parse().map_err(|_| word)?,
                 ("quiet", "") => options.quiet = true,
-                ("resync" | "scribble" | "wake" | "trampoline" | "order" | "hold", _) => {
+                ("wc", "framebuffer") => options.framebuffer = true,
+                ("resync" | "scribble" | "wake" | "trampoline" | "order" | "hold" | "wc", _) => {
                     return Err(word);
                 }
                 _ => {}

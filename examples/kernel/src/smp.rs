@@ -2,7 +2,7 @@
 
 use crate::options::{self, Trampoline};
 use crate::percpu::{self, ABSENT, ARRIVED, MAIL, ONLINE, PARKED, SLOTS};
-use crate::{apic, caching, clock, tables};
+use crate::{apic, bench, caching, clock, tables};
 use core::arch::asm;
 use core::ptr;
 use core::sync::atomic::AtomicU32;
@@ -119,6 +119,7 @@ extern "C" fn ap_main(n: usize) -> ! {
     SLOTS[n].phase.store(ONLINE, Release); // pairs with `wait_online`
     loop {
         idle();
+        bench::step(n);
     }
 }
 

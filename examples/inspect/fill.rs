@@ -1,0 +1,122 @@
+//! Gaps of a dump: what is taken for a register that it does not show.
+
+use std::collections::BTreeMap;
+
+use mtrr_pat::memtype::MemType;
+use mtrr_pat::ranges::PhysBits;
+use mtrr_pat::regs::VariableMtrr;
+
+use super::dump::{Dump, Regs, Variable};
+use super::width;
+
+/// `regs` with what the dump says elsewhere, and `--default`.
+pub fn complete(regs: &Regs, dump: &Dump, default: Option<MemType>) -> Regs {
+    let mut regs = regs.clone();
+    regs.default = regs.default.or(default.map(MemType::raw));
+    if dump.no_pat {
+        regs.pat = None;
+    }
+    regs
+}
+
+/// Sorted, overlaps and neighbours joined.
+pub fn merged(mut ranges: Vec<(u64, u64)>) -> Vec<(u64, u64)> {
+    ranges.sort_unstable();
+    let mut out: Vec<(u64, u64)> = Vec::with_capacity(ranges.len());
+    for (start, end) in ranges {
+        match out.last_mut() {
+            Some(last) if start <= last.1 => last.1 = last.1.max(end),
+            _ => out.push((start, end)),
+        }
+    }
+    out
+}
+
+/// How many variable ranges to take for existing.
+pub fn variable_count(regs: &Regs) -> usize {
+    let top = regs
+        .variable
+        .keys()
+        .next_back()
+        .map_or(0, |last| usize::from(*last) + 1);
+    let listed_off = regs.variable.values().any(|entry| *entry == Variable::Off);
+    match regs.cap {
+        Some(cap) => usize::from(cap as u8),
+        None if listed_off => top,
+        None if top <= 8 => 8,
+        None => top.next_multiple_of(2),
+    }
+}
+
+/// The default type when the dump does not say: RAM has to be write-back one way or the other.
+pub fn assumed_default(regs: &Regs) -> MemType {
+    let back = MemType::WriteBack.raw();
+    let some_back = regs.variable.values().any(|entry| match entry {
+        Variable::Off => false,
+        Variable::Range { memtype, .. } => *memtype == back,
+        Variable::Words { base, mask } => {
+            base.is_some_and(|base| base as u8 == back)
+                && mask.is_some_and(|mask| mask & VariableMtrr::V != 0)
+        }
+    });
+    if some_back {
+        MemType::Uncachable
+    } else {
+        MemType::WriteBack
+    }
+}
+
+/// `regs` of an AP, with what its dump does not show taken from the boot CPU.
+pub fn filled(regs: &Regs, boot: &Regs) -> Regs {
+    let mut out = regs.clone();
+    out.cap = out.cap.or(boot.cap);
+    out.default = out.default.or(boot.default);
+    out.enabled = out.enabled.or(boot.enabled);
+    out.fixed_enabled = out.fixed_enabled.or(boot.fixed_enabled);
+    out.pat = out.pat.or(boot.pat);
+    out.syscfg = out.syscfg.or(boot.syscfg);
+    out.top_mem2 = out.top_mem2.or(boot.top_mem2);
+    for (own, boot) in out.fixed.iter_mut().zip(&boot.fixed) {
+        if own.known == 0 {
+            *own = *boot;
+        }
+    }
+    let mut variable: BTreeMap<u8, Variable> = boot.variable.clone();
+    for (index, entry) in &regs.variable {
+        let merged = match (*entry, variable.get(index)) {
+            (
+                Variable::Words { base, mask },
+                Some(Variable::Words {
+                    base: boot_base,
+                    mask: boot_mask,
+                }),
+            ) => Variable::Words {
+                base: base.or(*boot_base),
+                mask: mask.or(*boot_mask),
+            },
+            _ => *entry,
+        };
+        variable.insert(*index, merged);
+    }
+    out.variable = variable;
+    out
+}
+
+/// The register pair for one entry of a dump.
+pub fn words_of(entry: &Variable, bits: PhysBits) -> VariableMtrr {
+    match *entry {
+        Variable::Off => VariableMtrr::default(),
+        Variable::Words { base, mask } => VariableMtrr {
+            base: base.unwrap_or(0),
+            mask: mask.unwrap_or(0),
+        },
+        Variable::Range {
+            base,
+            size,
+            memtype,
+        } => VariableMtrr {
+            base: base | u64::from(memtype),
+            mask: width::mask_for(size, bits) | VariableMtrr::V,
+        },
+    }
+}

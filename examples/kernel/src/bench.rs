@@ -1,0 +1,271 @@
+//! `bench=sync`: how long it takes to bring APs in line, against a kernel that always goes through the whole procedure, one CPU
+//! after another under one lock (`bench/peer.rs`).
+//!
+//! Both sides run in turns on the same CPUs of the same boot. An emulator's cycles say nothing of hardware, and WBINVD costs it
+//! nothing: only the ratios mean something, and the counts. APs sleep between their turns, and do in the kick's wake what the boot
+//! CPU has put into their slot.
+
+mod count;
+mod peer;
+
+use crate::caching::{self, BOOT};
+use crate::options::Scribble;
+use crate::percpu::{self, MAX_CPUS};
+use crate::rounds::Verdict;
+use crate::{apic, clock, msr, println, scribble};
+use core::sync::atomic::Ordering::{Acquire, Relaxed, Release};
+use core::sync::atomic::{AtomicBool, AtomicU32, AtomicU64};
+use count::Counting;
+use mtrr_pat::cpu::native::NativeCpu;
+use mtrr_pat::cpu::{CpuOps, MsrFault};
+use mtrr_pat::policy::{Policy, Resync};
+use mtrr_pat::regs::MsrAddr;
+use mtrr_pat::sync::CacheSync;
+use mtrr_pat::topology::Place;
+
+/// Turns of each side on one AP, and meetings.
+const TURNS: usize = 64;
+const MEETINGS: usize = 9;
+/// APs that take turns alone.
+const MOST_APS: usize = 3;
+
+static EARLY: CacheSync<MAX_CPUS> = CacheSync::new();
+static DEFERRED: CacheSync<MAX_CPUS> = CacheSync::new();
+static RUNNING: AtomicBool = AtomicBool::new(false);
+/// Whether the CPU that counts was spoiled before.
+static SPOILED: AtomicBool = AtomicBool::new(false);
+
+/// What the boot CPU asks of one AP, and its answer.
+#[repr(C, align(128))]
+struct Slot {
+    /// A [`Turn`]; 0 when it is done.
+    turn: AtomicU32,
+    ticks: AtomicU64,
+}
+
+static SLOTS: [Slot; MAX_CPUS] = [const {
+    Slot {
+        turn: AtomicU32::new(0),
+        ticks: AtomicU64::new(0),
+    }
+}; MAX_CPUS];
+
+#[derive(Clone, Copy)]
+#[repr(u32)]
+enum Turn {
+    /// Zero all MTRRs, as QEMU's own S3 leaves them.
+    Spoil = 1,
+    /// This crate, early.
+    Early,
+    /// The whole procedure, as a kernel that never compares first.
+    Peer,
+    /// This crate, waiting for the meeting.
+    CheckIn,
+    /// The peer's meeting.
+    PeerMeeting,
+    /// The same two again, counted.
+    CountEarly,
+    CountPeer,
+}
+
+fn this_cpu() -> NativeCpu {
+    fn read(register: MsrAddr) -> Result<u64, MsrFault> {
+        msr::read(register.0).ok_or(MsrFault)
+    }
+    fn write(register: MsrAddr, value: u64) -> Result<(), MsrFault> {
+        // SAFETY: only what the boot CPU holds is written.
+        let written = unsafe { msr::write(register.0, value) };
+        if written { Ok(()) } else { Err(MsrFault) }
+    }
+    // SAFETY: as in `caching.rs`; its own state is not used while the bench runs.
+    unsafe { NativeCpu::claim_with(read, write) }
+}
+
+/// Whether the command line asks for this.
+pub fn wanted(line: &str) -> bool {
+    line.split_ascii_whitespace()
+        .any(|word| word == "bench=sync")
+}
+
+/// AP `n`, whenever an interrupt has woken it.
+pub fn step(n: usize) {
+    if !RUNNING.load(Acquire) {
+        return;
+    }
+    let slot = &SLOTS[n];
+    let turn = slot.turn.load(Acquire);
+    if turn != 0 {
+        slot.ticks.store(take(turn, n), Relaxed);
+        slot.turn.store(0, Release); // pairs with `wait`
+    }
+    // An error would be this CPU arriving twice; the boot CPU's summary shows it.
+    let _ = DEFERRED.attend(&mut this_cpu(), n);
+}
+
+/// One turn on AP `n`: how long it took.
+fn take(turn: u32, n: usize) -> u64 {
+    let cpu = &mut this_cpu();
+    let state = if SPOILED.load(Relaxed) {
+        "differs"
+    } else {
+        "in-sync"
+    };
+    let start = clock::now();
+    if turn == Turn::Spoil as u32 {
+        scribble::apply(Scribble::Zero, n, caching::wanted());
+    } else if turn == Turn::Early as u32 {
+        online(&EARLY, cpu, n);
+    } else if turn == Turn::Peer as u32 {
+        peer::program_alone(cpu);
+    } else if turn == Turn::CheckIn as u32 {
+        online(&DEFERRED, cpu, n);
+    } else if turn == Turn::PeerMeeting as u32 {
+        peer::attend(cpu);
+    } else if turn == Turn::CountEarly as u32 {
+        let mut counting = Counting::new(cpu);
+        online(&EARLY, &mut counting, n);
+        println!("BENCH ops state={state} who=ours {}", counting.counts);
+    } else if turn == Turn::CountPeer as u32 {
+        let mut counting = Counting::new(cpu);
+        peer::program_alone(&mut counting);
+        println!("BENCH ops state={state} who=peer {}", counting.counts);
+    }
+    clock::now() - start
+}
+
+fn online(sync: &CacheSync<MAX_CPUS>, cpu: &mut impl CpuOps, n: usize) {
+    if let Err(error) = sync.ap_online(cpu, n, apic::kick) {
+        panic!("CPU {n}: {error}");
+    }
+}
+
+fn ask(n: usize, turn: Turn) {
+    SLOTS[n].turn.store(turn as u32, Release); // pairs with `step`
+    apic::kick(n);
+}
+
+/// Waits until AP `n` has had its turn: how long it took.
+fn wait(n: usize) -> u64 {
+    while SLOTS[n].turn.load(Acquire) != 0 {
+        core::hint::spin_loop();
+    }
+    SLOTS[n].ticks.load(Relaxed)
+}
+
+fn turn(n: usize, turn: Turn) -> u64 {
+    ask(n, turn);
+    wait(n)
+}
+
+/// Makes AP `n` one that is coming up, as far as `sync` knows.
+fn declare(sync: &CacheSync<MAX_CPUS>, n: usize) {
+    let cpu = &mut this_cpu();
+    let declared = sync
+        .offline(cpu, n)
+        .and_then(|()| sync.starting(cpu, n, Place::Apic(percpu::apic_id(n))));
+    if let Err(error) = declared {
+        panic!("CPU {n}: {error}");
+    }
+}
+
+/// Boot CPU, when all APs are up and in line.
+pub fn run(policy: Policy, verdict: &mut Verdict) {
+    for (sync, resync) in [(&EARLY, Resync::Early), (&DEFERRED, Resync::Deferred)] {
+        let policy = Policy { resync, ..policy };
+        if let Err(error) = sync.boot_init(&mut this_cpu(), BOOT, policy) {
+            panic!("boot_init: {error}");
+        }
+    }
+    peer::remember();
+    RUNNING.store(true, Release);
+    for (state, spoil) in [("in-sync", false), ("differs", true)] {
+        count(spoil);
+        alone(state, spoil);
+    }
+    for (state, spoil) in [("in-sync", false), ("differs", true)] {
+        meetings(state, spoil);
+    }
+    RUNNING.store(false, Release);
+    verdict.compare(0, None);
+}
+
+fn prepare(n: usize, spoil: bool) {
+    if spoil {
+        turn(n, Turn::Spoil);
+    }
+}
+
+fn count(spoil: bool) {
+    SPOILED.store(spoil, Relaxed);
+    for who in [Turn::CountEarly, Turn::CountPeer] {
+        declare(&EARLY, 1);
+        prepare(1, spoil);
+        turn(1, who);
+    }
+}
+
+/// One AP at a time, both sides in turns.
+fn alone(state: &str, spoil: bool) {
+    let (mut ours, mut peer) = ([0; TURNS * MOST_APS], [0; TURNS * MOST_APS]);
+    let aps = (percpu::count() - 1).min(MOST_APS);
+    let turns = TURNS * aps;
+    for i in 0..turns {
+        let n = 1 + i % aps;
+        declare(&EARLY, n);
+        prepare(n, spoil);
+        ours[i] = turn(n, Turn::Early);
+        prepare(n, spoil);
+        peer[i] = turn(n, Turn::Peer);
+    }
+    report("alone", state, &mut ours[..turns], &mut peer[..turns]);
+}
+
+/// Everybody together, both sides in turns: what the boot CPU waits for.
+fn meetings(state: &str, spoil: bool) {
+    let (mut ours, mut peer) = ([0; MEETINGS], [0; MEETINGS]);
+    let many = percpu::count() > 16;
+    let meetings = if many { 3 } else { MEETINGS };
+    for i in 0..meetings {
+        everybody(|n| {
+            prepare(n, spoil);
+            declare(&DEFERRED, n);
+            turn(n, Turn::CheckIn);
+        });
+        let start = clock::now();
+        let met = DEFERRED.resync(&mut this_cpu(), BOOT, apic::kick);
+        ours[i] = clock::now() - start;
+        if !met.is_ok_and(|summary| summary.out_of_sync == 0) {
+            println!("FAILED {met:?}");
+        }
+        everybody(|n| prepare(n, spoil));
+        let start = clock::now();
+        everybody(|n| ask(n, Turn::PeerMeeting));
+        peer::lead(&mut this_cpu(), percpu::count() as u32);
+        peer[i] = clock::now() - start;
+        everybody(|n| _ = wait(n));
+    }
+    report(
+        "meeting",
+        state,
+        &mut ours[..meetings],
+        &mut peer[..meetings],
+    );
+}
+
+fn everybody(each: impl FnMut(usize)) {
+    (1..percpu::count()).for_each(each);
+}
+
+fn report(what: &str, state: &str, ours: &mut [u64], peer: &mut [u64]) {
+    ours.sort_unstable();
+    peer.sort_unstable();
+    let middle = ours.len() / 2;
+    println!(
+        "BENCH ticks what={what} state={state} turns={} ours_median={} ours_least={} peer_median={} peer_least={}",
+        ours.len(),
+        ours[middle],
+        ours[0],
+        peer[middle],
+        peer[0]
+    );
+}

@@ -1,0 +1,218 @@
+//! Threads of one core: nobody runs while a sibling has the caches off.
+
+use std::sync::Arc;
+
+use super::*;
+use crate::atomic::Ordering;
+use crate::rendezvous::hold::{Held, Refused, enter, hold_point, leave};
+
+/// Runs, asks, opens its window, and runs on.
+pub(super) fn ask<const CPUS: usize>(
+    machine: &Machine<CPUS>,
+    cpu: &mut Cpu,
+    me: usize,
+    bounds: Bounds,
+) -> Result<(), Refused> {
+    let core = machine.core(me);
+    machine.caches(me).used();
+    let answer = enter(core, cpu, &bounds, |_| ());
+    if answer.is_ok() {
+        machine.caches(me).taken();
+        leave(core, cpu);
+    }
+    machine.caches(me).used();
+    answer
+}
+
+/// Runs, and looks `looks` times whether it is asked.
+pub(super) fn answer<const CPUS: usize>(
+    machine: &Machine<CPUS>,
+    cpu: &mut Cpu,
+    me: usize,
+    bounds: Bounds,
+    looks: u32,
+) -> bool {
+    let mut held = false;
+    for _ in 0..looks {
+        machine.caches(me).used();
+        let how = hold_point(machine.core(me), cpu, &bounds, usize::MAX);
+        assert!(!matches!(how, Held::SiblingStuck(_)));
+        assert!(!cpu.masked);
+        held |= how == Held::Released;
+    }
+    machine.caches(me).used();
+    held
+}
+
+/// Nobody asks, nobody is held, and the windows are as many as were granted.
+fn at_rest<const CPUS: usize>(machine: &Machine<CPUS>, granted: [bool; CPUS]) {
+    for (slot, granted) in machine.slots.iter().zip(granted) {
+        let me = &slot.handshake;
+        assert_eq!(me.request.load(Ordering::Relaxed) & 0b11, 0);
+        assert_eq!(me.ack.load(Ordering::Relaxed), 0);
+        assert_eq!(me.windows.load(Ordering::Relaxed), u32::from(granted));
+    }
+}
+
+/// CPU 1 asks and looks `patience + 1` times for the answer; CPU 0 looks twice for requests, and
+/// when held stays for `stamina` looks. Returns (asked: granted, held).
+fn one_asks(name: &str, patience: u64, stamina: u64, looks: u32) -> BTreeSet<String> {
+    outcomes(name, None, move || {
+        let machine = Machine::running([0, 0]);
+        let asking = loom::thread::spawn({
+            let machine = Arc::clone(&machine);
+            move || {
+                let mut cpu = Cpu::default();
+                ask(&machine, &mut cpu, 1, polls(0, patience, NEVER))
+            }
+        });
+        let mut cpu = Cpu::default();
+        let held = answer(&machine, &mut cpu, 0, polls(0, stamina, NEVER), looks);
+        let granted = asking.join().unwrap();
+        at_rest(&machine, [false, granted.is_ok()]);
+        (granted, held)
+    })
+}
+
+#[test]
+fn a_requester_gives_up_while_its_sibling_answers() {
+    for patience in 0..=2 {
+        let seen = one_asks("requester gives up", patience, NEVER, 1);
+        assert_eq!(seen, all_but_granted_unheld());
+    }
+    let seen = one_asks("requester gives up, asked twice", 1, NEVER, 2);
+    assert_eq!(seen, all_but_granted_unheld());
+}
+
+#[test]
+fn a_held_sibling_grows_tired_while_the_requester_enters() {
+    let seen = one_asks("sibling tired", 0, 0, 1);
+    assert_eq!(seen, all_but_granted_unheld());
+}
+
+/// A sibling that runs is never passed over.
+fn all_but_granted_unheld() -> BTreeSet<String> {
+    set([
+        "(Err(NoAnswer), false)",
+        "(Err(NoAnswer), true)",
+        "(Ok(()), true)",
+    ])
+}
+
+/// CPU 1 asks with a look to spare, and CPU 0 answers from the kick on. CPU 1's window changes the
+/// memory types. Returns (granted, held).
+fn answered_from_the_kick(
+    name: &str,
+    preemptions: Option<usize>,
+    stamina: u64,
+) -> BTreeSet<String> {
+    outcomes(name, preemptions, move || {
+        let machine = Machine::running([0, 0]);
+        let types = Arc::new(Word::new(0));
+        let mut answering = None;
+        let kick = |_| {
+            let (machine, types) = (Arc::clone(&machine), Arc::clone(&types));
+            answering = Some(loom::thread::spawn(move || {
+                let mut cpu = Cpu {
+                    types: Some(Arc::clone(&types)),
+                    ..Cpu::default()
+                };
+                let held = answer(&machine, &mut cpu, 0, polls(0, stamina, NEVER), 1);
+                let now = types.load(Ordering::Relaxed);
+                assert_eq!(cpu.tlb, now, "runs on types of before the window");
+                held
+            }));
+        };
+        let cpu = &mut Cpu::default();
+        let granted = enter(machine.core(1), cpu, &polls(0, 1, NEVER), kick);
+        if granted.is_ok() {
+            machine.caches(1).taken();
+            types.store(1, Ordering::Relaxed);
+            leave(machine.core(1), cpu);
+        }
+        (granted, answering.unwrap().join().unwrap())
+    })
+}
+
+#[test]
+fn a_sibling_that_was_held_has_no_translation_from_before_the_window() {
+    let seen = answered_from_the_kick("held and flushed", None, NEVER);
+    assert_eq!(seen, all_but_granted_unheld());
+}
+
+#[test]
+fn a_tired_sibling_has_no_translation_from_before_the_window() {
+    let seen = answered_from_the_kick("tired and flushed", Some(5), 0);
+    assert_eq!(seen, all_but_granted_unheld());
+}
+
+/// Both threads of a core answer once, ask, and are parked.
+fn both_ask(name: &str, patience: u64) -> BTreeSet<String> {
+    outcomes(name, None, move || {
+        let machine = Machine::running([0, 0]);
+        let comes_up = move |machine: &Machine<2>, me: usize| {
+            let cpu = &mut Cpu::default();
+            let bounds = polls(0, patience, NEVER);
+            answer(machine, cpu, me, polls(0, NEVER, NEVER), 1);
+            let granted = ask(machine, cpu, me, bounds);
+            machine.slots[me].set_state(cpu, CpuState::Parked);
+            granted.is_ok()
+        };
+        let second = loom::thread::spawn({
+            let machine = Arc::clone(&machine);
+            move || comes_up(&machine, 1)
+        });
+        let first = comes_up(&machine, 0);
+        let second = second.join().unwrap();
+        at_rest(&machine, [first, second]);
+        (first, second)
+    })
+}
+
+#[test]
+fn two_threads_of_a_core_that_start_together_go_one_after_the_other() {
+    assert_eq!(
+        both_ask("both ask, patiently", NEVER),
+        set(["(true, true)"])
+    );
+}
+
+#[test]
+fn of_two_impatient_threads_of_a_core_each_may_give_up() {
+    let seen = both_ask("both ask, impatiently", 0);
+    assert_eq!(
+        seen,
+        set([
+            "(false, false)",
+            "(false, true)",
+            "(true, false)",
+            "(true, true)"
+        ])
+    );
+}
+
+#[test]
+fn a_third_thread_stands_still_for_two_that_ask() {
+    for (stamina, preemptions) in [(0, 2), (NEVER, 1)] {
+        let seen = outcomes("third thread", Some(preemptions), move || {
+            let machine = Machine::running([0, 0, 0]);
+            let asks = |me: usize| {
+                let machine = Arc::clone(&machine);
+                loom::thread::spawn(move || {
+                    let cpu = &mut Cpu::default();
+                    let granted = ask(&machine, cpu, me, polls(0, NEVER, NEVER));
+                    machine.slots[me].set_state(cpu, CpuState::Parked);
+                    granted
+                })
+            };
+            let threads = [asks(0), asks(1)];
+            let mut cpu = Cpu::default();
+            answer(&machine, &mut cpu, 2, polls(0, stamina, NEVER), 1);
+            machine.slots[2].set_state(&mut cpu, CpuState::Parked);
+            let granted = threads.map(|thread| thread.join().unwrap().is_ok());
+            at_rest(&machine, [granted[0], granted[1], false]);
+            granted
+        });
+        assert_eq!(seen, set(["[true, true]"]));
+    }
+}

@@ -1,0 +1,84 @@
+//! A CPU that is being started, against what may be open then.
+
+use std::sync::Arc;
+
+use super::hold::{answer, ask};
+use super::*;
+use crate::rendezvous::admit::admit;
+
+#[test]
+fn a_cpu_started_during_a_siblings_window_waits_for_its_end() {
+    for (patience, tries) in [(0, 0), (0, 1)] {
+        let seen = outcomes("started in a window", None, move || {
+            let machine = Machine::running([0, 0]);
+            machine.slots[0].set_state(&mut Cpu::default(), CpuState::Absent);
+            let asking = loom::thread::spawn({
+                let machine = Arc::clone(&machine);
+                move || ask(&machine, &mut Cpu::default(), 1, polls(0, patience, NEVER))
+            });
+            let cpu = &mut Cpu::default();
+            let (core, slot) = (machine.core(0), &machine.slots[0]);
+            let admitted = admit(&machine.gate, core, slot, cpu, &polls(0, 0, tries));
+            if admitted.is_ok() {
+                answer(&machine, cpu, 0, polls(0, NEVER, NEVER), 1);
+            }
+            (admitted, asking.join().unwrap())
+        });
+        assert_eq!(
+            seen,
+            set([
+                // The window was about to open, and was given up for the CPU that was coming.
+                "(Err(Sibling(1)), Err(NoAnswer))",
+                "(Err(Sibling(1)), Ok(()))",
+                "(Ok(()), Err(NoAnswer))",
+                "(Ok(()), Ok(()))",
+            ])
+        );
+    }
+}
+
+#[test]
+fn a_cpu_started_during_a_meeting_is_counted_or_kept_out() {
+    for patience in [0, 1] {
+        let seen = outcomes("started in a meeting", None, move || {
+            let machine = Machine::running([0, 1]);
+            machine.slots[1].set_state(&mut Cpu::default(), CpuState::Absent);
+            let starting = loom::thread::spawn({
+                let machine = Arc::clone(&machine);
+                move || {
+                    let cpu = &mut Cpu::default();
+                    let (core, slot) = (machine.core(1), &machine.slots[1]);
+                    let admitted = admit(&machine.gate, core, slot, cpu, &polls(0, 0, 0));
+                    let mut attended = Attended::NotNow;
+                    if admitted.is_ok() {
+                        machine.runs(1);
+                        attended = machine.attend(cpu, 1, polls(NEVER, 0, NEVER));
+                        machine.runs(1);
+                    }
+                    (admitted, attended)
+                }
+            });
+            let cpu = &mut Cpu::default();
+            let (led, _) = machine.lead(cpu, 0, polls(patience, 0, NEVER), true, |_| ());
+            machine.runs(0);
+            let (admitted, attended) = starting.join().unwrap();
+            assert_eq!(
+                attended == Attended::Done,
+                led.is_ok() && attended != Attended::NotNow
+            );
+            (led.map(|_| ()).map_err(|_| "missing"), admitted, attended)
+        });
+        assert_eq!(
+            seen,
+            set([
+                // Both went back: the CPU for the meeting, the meeting for the CPU.
+                "(Err(\"missing\"), Err(Meeting), NotNow)",
+                "(Err(\"missing\"), Ok(()), Aborted)",
+                "(Err(\"missing\"), Ok(()), NotNow)",
+                "(Ok(()), Err(Meeting), NotNow)",
+                "(Ok(()), Ok(()), Done)",
+                "(Ok(()), Ok(()), NotNow)",
+            ])
+        );
+    }
+}

@@ -1,0 +1,58 @@
+//! `examples/inspect` seen from outside: a test per published machine, and hostile input.
+//!
+//! The program is compiled in as a module and run in this process. The dumps in
+//! `tests/data/cases/` are from public reports; what each test wants is the report's answer.
+
+#[path = "../examples/inspect/main.rs"]
+mod inspect;
+
+#[path = "inspect/cases.rs"]
+mod cases;
+#[path = "inspect/formats.rs"]
+mod formats;
+#[path = "inspect/hostile.rs"]
+mod hostile;
+#[path = "inspect/mail.rs"]
+mod mail;
+#[path = "inspect/plans.rs"]
+mod plans;
+
+use serde_json::Value;
+
+/// Runs the program on `input`; returns exit code and standard output.
+fn run(options: &[&str], input: &[u8]) -> (u8, String) {
+    let words = std::iter::once("inspect").chain(options.iter().copied());
+    let mut out = Vec::new();
+    let code = inspect::run(words.map(Into::into), &mut &*input, &mut out);
+    (code, String::from_utf8(out).expect("output is UTF-8"))
+}
+
+/// The dump of a case.
+fn case(name: &str) -> Vec<u8> {
+    let path = format!(
+        "{}/tests/data/cases/{name}/input.txt",
+        env!("CARGO_MANIFEST_DIR")
+    );
+    std::fs::read(&path).unwrap_or_else(|error| panic!("{path}: {error}"))
+}
+
+/// The object `--json` prints.
+fn json(options: &[&str], input: &[u8]) -> Value {
+    let (code, text) = run(&[&["--json"], options].concat(), input);
+    assert!(code < 2, "exit code {code}");
+    serde_json::from_str(&text).expect("one JSON object")
+}
+
+/// The type the JSON map has at `addr`.
+fn type_at(object: &Value, addr: u64) -> String {
+    let number = |value: &Value| {
+        let text = value.as_str().expect("addresses are strings");
+        u64::from_str_radix(text.strip_prefix("0x").expect("0x first"), 16).expect("hexadecimal")
+    };
+    let runs = object["map"].as_array().expect("a list");
+    let run = runs
+        .iter()
+        .find(|run| (number(&run["start"])..=number(&run["end"])).contains(&addr))
+        .unwrap_or_else(|| panic!("{addr:#x} is not in the map"));
+    run["type"].as_str().expect("a name").to_string()
+}

@@ -1,0 +1,112 @@
+//! What mail programs, other tools and the kernel itself do to a dump. Each was met in a public
+//! bug report.
+
+use super::{json, run, type_at};
+
+/// A table as the kernel prints it on a 36-bit machine.
+const TABLE: &str = "\
+MTRR default type: uncachable
+MTRR variable ranges enabled:
+  0 base 000000000 mask C00000000 write-back
+  1 base 0E0000000 mask FE0000000 uncachable
+  2 disabled
+";
+
+#[test]
+fn lines_broken_by_a_mail_program() {
+    let text = "  reg00: base=0x00000000 (   0MB), size= 128MB: write-back, \ncount=1\n\
+                reg01: base=0xe0000000 (3584MB), size= 128MB: \nwrite-combining, count=2\n\
+                > reg02: base=0xdc000000 (3520MB), size=  64MB:\n> write-combining, count=4\n";
+    let object = json(&[], text.as_bytes());
+    assert_eq!(object["registers"]["used"], 3);
+    assert_eq!(type_at(&object, 0xe000_0000), "WC");
+    assert_eq!(type_at(&object, 0xdc00_0000), "WC");
+}
+
+#[test]
+fn a_broken_line_that_does_not_go_on() {
+    let text = "reg00: base=0x00000000 (   0MB), size= 128MB: write-back, count=1\n\
+                reg01: base=0xe0000000 (3584MB), size= 128MB:\n\
+                reg02: base=0xdc000000 (3520MB), size=  64MB: write-combining, count=4\n";
+    let object = json(&[], text.as_bytes());
+    assert_eq!(object["registers"]["used"], 2);
+    assert_eq!(object["findings"][0]["kind"], "unreadable-line");
+    assert!(run(&[], text.as_bytes()).1.contains("line 2 of the input"));
+}
+
+#[test]
+fn quoted_printable() {
+    let text = "BIOS-e820: [mem 0x0000000000100000-0x000000001ffdffff] usab=\nle\n\
+                e820: last_pfn =3D 0x1ffe0 max_arch_pfn =3D 0x400000000\n\
+                x86/PAT: Configuration [0-7]: WB  WC  UC- UC  WB  WP  UC- WT=\n =20\n";
+    let object = json(&[], format!("{TABLE}{text}").as_bytes());
+    assert_eq!(object["pat"][7], "WT");
+    assert_eq!(
+        object["findings"].as_array().map(Vec::len),
+        Some(0),
+        "{object}"
+    );
+}
+
+#[test]
+fn the_kernels_own_clean_up_is_not_a_table() {
+    // Cut in the middle, as posted: the fuller table above must stand.
+    let text = "original variable MTRRs\nreg 0, base: 0GB, range: 16GB, type WB\n\
+                reg 1, base: 3584MB, ra";
+    let object = json(&[], format!("{TABLE}{text}").as_bytes());
+    assert_eq!(object["registers"]["used"], 2);
+    assert_eq!(object["registers"]["total"], 3);
+    assert_eq!(type_at(&object, 0xe000_0000), "UC");
+    assert_eq!(object["phys_bits_from"], "masks");
+}
+
+#[test]
+fn the_clean_up_alone_is_better_than_nothing() {
+    let text = "reg 0, base: 0GB, range: 2GB, type WB\nreg 1, base: 1984MB, range: 64MB, type UC\n";
+    let object = json(&[], text.as_bytes());
+    assert_eq!(type_at(&object, 0x7bff_ffff), "WB");
+    assert_eq!(type_at(&object, 0x7c00_0000), "UC");
+}
+
+#[test]
+fn masks_made_for_32_bits_on_a_wider_machine() {
+    let text = "MTRR default type: uncachable\nMTRR variable ranges enabled:\n  \
+                0 base 000000000 mask 0C0000000 write-back\n  1 disabled\n";
+    let object = json(&[], text.as_bytes());
+    assert_eq!(object["phys_bits"], 36);
+    // The mask leaves bits 35:32 out: every 4 GiB it matches again.
+    assert_eq!(type_at(&object, 0x1_0000_0000), "WB");
+    assert_eq!(object["findings"][0]["kind"], "mask-width");
+}
+
+#[test]
+fn the_kernels_list_of_vendors_is_no_vendor() {
+    let text = format!(
+        "KERNEL supported cpus:\n  Intel GenuineIntel\n  AMD AuthenticAMD\n{TABLE}smpboot: CPU0: \
+         Intel(R) Xeon(R)\n"
+    );
+    let (_, out) = run(&["--type", "0xe0000000", "--pat", "WC"], text.as_bytes());
+    assert!(out.contains("(Intel)") && !out.contains("AMD"), "{out}");
+}
+
+#[test]
+fn the_firmware_test_suite_and_a_forum_list() {
+    let fwts = "Reg 0: 0x0000000000000000 - 0x0000000080000000 ( 2048 MB) Write-Back \n\
+                Reg 1: 0x000000007f000000 - 0x0000000080000000 (   16 MB) Uncached \n";
+    let list = "variable range 0: 000000000-07FFFFFFF WB\nvariable range 1: 07F000000-07FFFFFFF UC\n\
+                variable range 2: disabled\n";
+    for text in [fwts, list] {
+        let object = json(&[], text.as_bytes());
+        assert_eq!(type_at(&object, 0x7eff_ffff), "WB", "{text}");
+        assert_eq!(type_at(&object, 0x7f00_0000), "UC", "{text}");
+    }
+}
+
+#[test]
+fn a_firmware_log_cut_in_its_last_line_says_so() {
+    let text = "CPU physical address size: 39 bits\nMTRR: UC selected as default type.\n\
+                MTRR: 0 base 0x0000000000000000 mask 0x0000007f80000000 type 6\nMTRR: 5 base";
+    let (code, out) = run(&[], text.as_bytes());
+    assert_eq!(code, 1);
+    assert!(out.contains("line 4 of the input: cut short"), "{out}");
+}
