@@ -12,7 +12,7 @@ use mtrr_pat::cpu::native::NativeCpu;
 use mtrr_pat::error::Error;
 use mtrr_pat::memtype::MemType;
 use mtrr_pat::pat::Pat;
-use mtrr_pat::policy::{PatChoice, Policy, Resync, WcPolicy};
+use mtrr_pat::policy::{PatChoice, Policy, Resync};
 use mtrr_pat::ranges::PhysBits;
 use mtrr_pat::regs::{MsrAddr, VariableMtrr};
 use mtrr_pat::report::{CpuReport, Outcome, Report};
@@ -196,10 +196,7 @@ pub fn rule() -> CombineRule {
 
 /// Whether write-combining may be had: the command line may say `nowc`.
 pub fn write_combining() -> WriteCombining {
-    match SYNC.policy().map(|policy| policy.refuse_wc) {
-        Some(WcPolicy::Refuse) => WriteCombining::Refused,
-        _ => WriteCombining::Allowed,
-    }
+    SYNC.policy().map_or(WriteCombining::Allowed, |policy| policy.write_combining)
 }
 
 /// Boot CPU: CPU `n` has stopped for good.
