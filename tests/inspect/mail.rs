@@ -110,3 +110,16 @@ fn a_firmware_log_cut_in_its_last_line_says_so() {
     assert_eq!(code, 1);
     assert!(out.contains("line 4 of the input: cut short"), "{out}");
 }
+
+#[test]
+fn complaints_of_a_kernel_alone() {
+    let text = "[    0.240311] mtrr: your CPUs had inconsistent fixed MTRR settings\n\
+                [    0.240313] mtrr: your CPUs had inconsistent variable MTRR settings\n\
+                [    0.240316] mtrr: probably your BIOS does not setup all CPUs.\n";
+    let (code, out) = run(&[], text.as_bytes());
+    assert_eq!(code, 1);
+    assert!(out.contains("inconsistent fixed MTRR"), "{out}");
+    let object = json(&[], text.as_bytes());
+    assert_eq!(object["map"].to_string(), "[]");
+    assert_eq!(object["findings"][0]["severity"], "warning");
+}
