@@ -16,11 +16,13 @@ mod declare;
 mod in_line;
 mod meet;
 mod sleep;
+mod tally;
 
 use spin::Once;
 
-pub use self::meet::{Attendance, Summary};
+pub use self::meet::Attendance;
 pub use self::sleep::Saved;
+pub use self::tally::Summary;
 use crate::atomic::{Ordering, Word};
 use crate::cpu::CpuOps;
 use crate::delta::Changes;

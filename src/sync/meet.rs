@@ -1,7 +1,7 @@
 //! The rendezvous as the kernel sees it: resync, run-time change, check.
 
 use super::in_line::Consent;
-use super::{CacheSync, Decided, RUNNING, arrival};
+use super::{CacheSync, Decided, RUNNING, Summary, arrival};
 use crate::atomic::Ordering;
 use crate::cpu::CpuOps;
 use crate::delta::Changes;
@@ -44,19 +44,6 @@ pub enum Attendance {
     CalledOff,
     /// This CPU did what it had to; its outcome is in the report.
     Done,
-}
-
-/// What came of a rendezvous in which everybody finished.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Summary {
-    /// Generation of the target.
-    pub epoch: u32,
-    /// CPUs that took part, the boot CPU too.
-    pub cpus: u32,
-    /// CPUs that differed from the target before.
-    pub differed: u32,
-    /// CPUs that are not in line now.
-    pub out_of_sync: u32,
 }
 
 impl<const CPUS: usize> CacheSync<CPUS> {
@@ -270,53 +257,10 @@ impl<const CPUS: usize> CacheSync<CPUS> {
         Ok(summary)
     }
 
-    /// CPUs that are in line by their own account: all that may run were in the meeting.
-    fn counted(&self) -> u32 {
-        let counted = |slot: &&Slot| slot.record.counted.load(Ordering::Relaxed) != 0;
-        self.slots.iter().filter(counted).count() as u32
-    }
-
     fn flush_after_meeting(&self, cpu: &mut impl CpuOps, number: usize) {
         let mut path = Path::InSync;
         self.flush_after_siblings(cpu, number, &mut path);
     }
-
-    /// What came of the meeting `me` just led.
-    fn summary(&self, me: usize) -> Summary {
-        let number = self.slot(me).map_or(0, Slot::summoned);
-        let mut summary = Summary {
-            epoch: self.target.online().epoch(),
-            cpus: 0,
-            differed: 0,
-            out_of_sync: 0,
-        };
-        for line in self.report().cpus() {
-            let Ok(slot) = self.slot(line.cpu) else {
-                continue;
-            };
-            if slot.summoned() != number {
-                continue;
-            }
-            let acted = slot.record.acted.load(Ordering::Relaxed) == number;
-            let differed = line.outcome.is_some_and(|o| !o.changes.is_empty());
-            summary.cpus += 1;
-            summary.differed += u32::from(acted && differed);
-            summary.out_of_sync += u32::from(!line.in_sync());
-        }
-        summary
-    }
-}
-
-/// Writes down that a meeting was carried out without this CPU: the next one has to bring it in line.
-fn left_behind(slot: &Slot, path: Path, error: Option<Error>) {
-    let outcome = Outcome {
-        path,
-        changes: Changes::empty(),
-        error,
-        ticks: 0,
-    };
-    outcome.store(&slot.record);
-    slot.record.pending.store(1, Ordering::Relaxed);
 }
 
 /// The first register a new target may not change: the platform's, not the kernel's.
@@ -332,4 +276,16 @@ fn unchangeable(now: &Snapshot, target: &Snapshot) -> Option<MsrAddr> {
         (now.phys_bits != target.phys_bits, MsrAddr::MTRR_DEF_TYPE),
     ];
     parts.into_iter().find(|(bad, _)| *bad).map(|(_, msr)| msr)
+}
+
+/// Writes down that a meeting was carried out without this CPU: the next one has to bring it in line.
+fn left_behind(slot: &Slot, path: Path, error: Option<Error>) {
+    let outcome = Outcome {
+        path,
+        changes: Changes::empty(),
+        error,
+        ticks: 0,
+    };
+    outcome.store(&slot.record);
+    slot.record.pending.store(1, Ordering::Relaxed);
 }
