@@ -232,5 +232,6 @@ impl Dump {
             .any(|regs| regs.has_mtrr() || regs.pat.is_some() || regs.syscfg.is_some())
             && self.pat_after.is_none()
             && self.proc_mtrr.is_none()
+            && self.hints.is_empty()
     }
 }

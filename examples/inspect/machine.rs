@@ -96,6 +96,8 @@ pub fn resolve(dump: Dump, flag: Option<PhysBits>, default: Option<MemType>) -> 
     let first = dump.cpus.iter().find(|(_, regs)| regs.has_mtrr());
     let first = first.or_else(|| dump.cpus.iter().next());
     let boot = first.map(|(number, regs)| (*number, complete(regs, &dump, default)));
+    // A log of complaints alone still has something to say.
+    let boot = boot.or_else(|| (!dump.hints.is_empty()).then(|| (0, Regs::default())));
     let mut machine = Machine {
         cpus: Vec::new(),
         bits,
@@ -134,7 +136,7 @@ impl Machine {
             self.count_known = false;
             self.cpus.push((number, snapshot));
             self.notes
-                .push("the dump shows no MTRRs: only the PAT is looked at".into());
+                .push("the dump shows no MTRRs: no map can be worked out".into());
             return;
         }
         self.note_gaps(regs);

@@ -296,18 +296,3 @@ fn pictures_are_written() {
     assert!(text.starts_with("<svg") && text.trim_end().ends_with("</svg>"));
     assert_eq!(text.matches("<title>").count(), 10, "one box per run");
 }
-
-#[test]
-fn the_kernel_example() {
-    let text = "\
-        round 1 cpu 0 apic 0 | before E=1 FE=1 default=6 ranges=2 pat=0407050600070106 | path=in_sync \
-        changed=- ticks=1 | after E=1 FE=1 default=6 ranges=2 pat=0407050600070106 differs=0\n\
-        round 1 cpu 1 apic 1 | before E=0 FE=0 default=0 ranges=0 pat=0007040600070406 | path=window \
-        changed=all ticks=1 | after E=1 FE=1 default=6 ranges=2 pat=0007040600070406 differs=1\n";
-    let object = json(&[], text.as_bytes());
-    assert_eq!(object["default"], "WB");
-    assert_eq!(object["cpus"][0]["differs"].to_string(), "[]");
-    assert_eq!(object["cpus"][1]["differs"].to_string(), "[\"pat\"]");
-    assert_eq!(object["map"].to_string(), "[]");
-    assert!(run(&[], text.as_bytes()).1.contains("lists no ranges"));
-}

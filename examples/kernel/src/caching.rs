@@ -6,6 +6,7 @@ use crate::percpu::{self, MAX_CPUS, SLOTS};
 use crate::racy::Racy;
 use crate::regs::RegFile;
 use crate::{apic, scribble};
+use mtrr_pat::combine::CombineRule;
 use mtrr_pat::cpu::MsrFault;
 use mtrr_pat::cpu::native::NativeCpu;
 use mtrr_pat::error::Error;
@@ -15,6 +16,7 @@ use mtrr_pat::policy::{PatChoice, Policy, Resync};
 use mtrr_pat::ranges::PhysBits;
 use mtrr_pat::regs::{MsrAddr, VariableMtrr};
 use mtrr_pat::report::{CpuReport, Outcome, Report};
+use mtrr_pat::reserve::WriteCombining;
 use mtrr_pat::snapshot::Snapshot;
 use mtrr_pat::sync::{CacheSync, Saved, Summary};
 use mtrr_pat::topology::{self, Place};
@@ -180,6 +182,21 @@ fn wc_range(target: &Snapshot, round: u32) -> Option<(usize, VariableMtrr)> {
         .position(|pair| Some(*pair) == last)
         .or_else(|| pairs.iter().position(|pair| !pair.valid()))?;
     Some((pair, ours(target.phys_bits, round)?))
+}
+
+/// Whose table of MTRR and PAT types holds here, by CPUID's vendor.
+pub fn rule() -> CombineRule {
+    let leaf = core::arch::x86_64::__cpuid(0);
+    let vendor = [leaf.ebx, leaf.edx, leaf.ecx].map(u32::to_le_bytes);
+    match vendor.as_flattened() {
+        b"AuthenticAMD" | b"HygonGenuine" => CombineRule::Amd,
+        _ => CombineRule::Intel,
+    }
+}
+
+/// Whether write-combining may be had: the command line may say `nowc`.
+pub fn write_combining() -> WriteCombining {
+    SYNC.policy().map_or(WriteCombining::Allowed, |policy| policy.write_combining)
 }
 
 /// Boot CPU: CPU `n` has stopped for good.

@@ -20,9 +20,12 @@ mod console;
 mod exit;
 mod firmware;
 mod framebuffer;
+mod layouts;
 mod mem;
 mod msr;
+mod neighbour;
 mod options;
+mod oracle;
 mod pci;
 mod percpu;
 mod pic;
@@ -34,8 +37,11 @@ mod scribble;
 mod sleep;
 mod smp;
 mod stacks;
+mod sweep;
 mod tables;
+mod timings;
 mod traps;
+mod window;
 
 use bootinfo::BootInfo;
 use firmware::Firmware;
@@ -94,6 +100,12 @@ fn live(verdict: &mut Verdict, round: u32, boot: &BootCpu) {
     verdict.change(round);
     if options::get().framebuffer {
         verdict.framebuffer(round);
+    }
+    if options::get().oracle && round == 0 {
+        verdict.oracle();
+    }
+    if options::get().neighbour && round == 0 {
+        verdict.neighbour();
     }
 }
 
