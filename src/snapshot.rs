@@ -149,14 +149,13 @@ impl Snapshot {
         Ok(found)
     }
 
-    /// [`Snapshot::capture`] in place: a CPU's stack holds few of these.
+    /// [`Snapshot::capture`] in place, over an empty one: a CPU's stack holds few of these.
     pub(crate) fn recapture(
         &mut self,
         cpu: &mut impl CpuOps,
         platform: &Platform,
         amd_fixed: AmdFixed,
     ) -> Result<(), Error> {
-        *self = Self::empty(platform.phys_bits);
         if let Ok(cap) = platform.mtrr {
             self.cap = Some(cap);
             self.def_type = MtrrDefType::from_raw(read(cpu, MsrAddr::MTRR_DEF_TYPE)?);
@@ -188,7 +187,7 @@ impl Snapshot {
     ) -> Result<(), Error> {
         let exposed = ExposedDramBits::enter(cpu, self.syscfg, platform, amd_fixed)?;
         let mut result = Ok(());
-        for (word, range) in self.fixed.iter_mut().zip(FIXED_RANGES) {
+        for (word, range) in self.fixed.iter_mut().zip(&FIXED_RANGES) {
             match read(cpu, range.msr) {
                 Ok(value) => *word = value,
                 Err(error) => {
@@ -281,7 +280,7 @@ impl Snapshot {
         }
         let dram_bits = if self.shows_dram_bits() { 0x18 } else { 0 };
         let bad_byte = |byte: u8| MemType::from_field(byte & !dram_bits).is_err();
-        for (word, range) in self.fixed.iter().zip(FIXED_RANGES) {
+        for (word, range) in self.fixed.iter().zip(&FIXED_RANGES) {
             if self.has_fixed() && word.to_le_bytes().into_iter().any(bad_byte) {
                 return Some(range.msr);
             }
@@ -328,9 +327,16 @@ impl Snapshot {
         words
     }
 
-    /// What [`Snapshot::to_words`] took apart.
-    pub(crate) fn from_words(words: &[u64; SNAPSHOT_WORDS], phys_bits: PhysBits) -> Self {
-        let mut found = Self::empty(phys_bits);
+    /// How many words, from the first, tell everything about a machine of this many pairs: who
+    /// runs uncached pays for each.
+    pub(crate) const fn words_for(pairs: usize) -> usize {
+        SNAPSHOT_WORDS - 2 * MAX_VARIABLE.saturating_sub(pairs)
+    }
+
+    /// What [`Snapshot::to_words`] took apart, in place, over an empty one or one that was filled
+    /// like this before; words of pairs that do not exist are not looked at.
+    pub(crate) fn fill_from(&mut self, words: &[u64]) {
+        let found = self;
         let mut words = words.iter().copied();
         let mut next = || words.next().unwrap_or(0);
         let parts = next();
@@ -342,10 +348,10 @@ impl Snapshot {
         found.fixed_dram_bits = parts & DRAM_BITS != 0;
         found.top_mem2 = next();
         found.fixed = core::array::from_fn(|_| next());
-        found.variable = core::array::from_fn(|_| VariableMtrr {
-            base: next(),
-            mask: next(),
-        });
-        found
+        let pairs = found.variable_count();
+        for pair in found.variable.iter_mut().take(pairs) {
+            pair.base = next();
+            pair.mask = next();
+        }
     }
 }
