@@ -7,18 +7,19 @@
 
 pub(crate) mod admit;
 pub(crate) mod hold;
+mod meeting;
 #[cfg(all(test, loom))]
 mod models;
 pub(crate) mod slot;
 pub(crate) mod target;
 
+pub(crate) use self::meeting::Meeting;
 pub use slot::CpuState;
 
 use self::hold::{Core, hold_point};
-use self::slot::{Deadline, Slot, const_fn_unless_loom, poll, publish};
+use self::slot::{Deadline, const_fn_unless_loom, publish};
 use crate::atomic::{Ordering, Word, full_fence};
 use crate::cpu::CpuOps;
-use crate::policy::Bounds;
 use crate::program::masked;
 
 /// Phases of the gate's word; the number of the meeting is above them.
@@ -217,12 +218,13 @@ impl Gate {
     }
 
     /// Takes part in the meeting that is open, if it wants this CPU. Interrupts are masked until it
-    /// is over.
+    /// is over. `step` is told which sibling did not finish, if one did not: then this CPU leaves its
+    /// registers alone.
     pub(crate) fn attend<C: CpuOps>(
         &self,
         meeting: &Meeting<'_>,
         cpu: &mut C,
-        step: impl FnOnce(&mut C),
+        step: impl FnOnce(&mut C, Option<usize>),
     ) -> Attended {
         let Some(me) = meeting.slots.get(meeting.me).map(|slot| &slot.handshake) else {
             return Attended::NotNow;
@@ -291,12 +293,11 @@ impl Gate {
         meeting: &Meeting<'_>,
         cpu: &mut C,
         number: u32,
-        step: impl FnOnce(&mut C),
+        step: impl FnOnce(&mut C, Option<usize>),
     ) -> Attended {
         let stuck = meeting.wait_for_turn(cpu, number);
-        if stuck.is_none() {
-            step(cpu);
-        }
+        // Before this CPU says it is done: from then on the leader may read what became of it.
+        step(cpu, stuck);
         meeting.arrive(cpu, number | DONE);
         // Longer than the leader's own wait; a leader stuck in its step is not waited for for ever.
         let end = Deadline::after(cpu, meeting.bounds.finish.saturating_mul(4));
@@ -304,133 +305,5 @@ impl Gate {
             end.pause(cpu, &self.word, number | COMMIT);
         }
         stuck.map_or(Attended::Done, Attended::SiblingStuck)
-    }
-}
-
-/// Who meets, as one CPU sees it.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Meeting<'a> {
-    pub(crate) slots: &'a [Slot],
-    pub(crate) me: usize,
-    pub(crate) bounds: &'a Bounds,
-    /// Which threads share a core is not known: all CPUs act in turn.
-    pub(crate) one_by_one: bool,
-}
-
-impl<'a> Meeting<'a> {
-    fn others(&self) -> impl Iterator<Item = (usize, &'a Slot)> {
-        let me = self.me;
-        self.slots.iter().enumerate().filter(move |(n, _)| *n != me)
-    }
-
-    fn arrive(&self, cpu: &mut impl CpuOps, word: u32) {
-        if let Some(slot) = self.slots.get(self.me) {
-            publish(cpu, &slot.handshake.arrived, word);
-        }
-    }
-
-    /// Waits until every summoned CPU has arrived at `stage`; counts those that have not.
-    fn wait_for_all(
-        &self,
-        cpu: &mut impl CpuOps,
-        number: u32,
-        stage: u32,
-        bound: u64,
-    ) -> Result<(), NoMeeting> {
-        let core = Core::of(self.slots, self.me);
-        let deadline = Deadline::after(cpu, bound);
-        let mut missing = 0;
-        let mut first = 0;
-        for (other, slot) in self.others() {
-            if slot.handshake.summon.own() != number {
-                continue;
-            }
-            let arrived = loop {
-                let word = poll(cpu, &slot.handshake.arrived);
-                let state = slot.state();
-                // One that was declared, and taken back because the gate was open, never comes.
-                let there = !state.may_run() || (word & !PHASE == number && word & PHASE >= stage);
-                if there || deadline.passed(cpu) {
-                    break there;
-                }
-                if stage == AT {
-                    hold_point(core, cpu, self.bounds, usize::MAX);
-                }
-                if state == CpuState::Starting {
-                    deadline.pause_briefly(cpu, &slot.handshake.arrived, word);
-                } else {
-                    self.pause(cpu, core, deadline, &slot.handshake.arrived, word);
-                }
-            };
-            if !arrived {
-                if missing == 0 {
-                    first = other;
-                }
-                missing += 1;
-            }
-        }
-        if missing == 0 {
-            Ok(())
-        } else {
-            Err(NoMeeting::Missing {
-                count: missing,
-                first,
-            })
-        }
-    }
-
-    /// Waits for the threads of this core with lower numbers (for all lower numbers, when cores
-    /// are not known); returns the first that did not finish in time.
-    fn wait_for_turn(&self, cpu: &mut impl CpuOps, number: u32) -> Option<usize> {
-        let deadline = Deadline::after(cpu, self.bounds.finish);
-        if self.one_by_one {
-            let lower = self.slots.iter().enumerate().take(self.me);
-            self.wait_for_done(cpu, number, deadline, lower)
-        } else {
-            let core = Core::of(self.slots, self.me);
-            let lower = core.siblings().filter(|(other, _)| *other < self.me);
-            self.wait_for_done(cpu, number, deadline, lower)
-        }
-    }
-
-    fn wait_for_done(
-        &self,
-        cpu: &mut impl CpuOps,
-        number: u32,
-        deadline: Deadline,
-        others: impl Iterator<Item = (usize, &'a Slot)>,
-    ) -> Option<usize> {
-        for (other, slot) in others {
-            if slot.handshake.summon.load(Ordering::Acquire) != number {
-                continue;
-            }
-            loop {
-                let word = poll(cpu, &slot.handshake.arrived);
-                if word == number | DONE || !slot.state().may_run() {
-                    break;
-                }
-                if deadline.passed(cpu) {
-                    return Some(other);
-                }
-                deadline.pause(cpu, &slot.handshake.arrived, word);
-            }
-        }
-        None
-    }
-
-    /// A pause that ends in time to answer a sibling's request, if there are siblings.
-    fn pause(
-        &self,
-        cpu: &mut impl CpuOps,
-        core: Core<'_>,
-        deadline: Deadline,
-        word: &Word,
-        seen: u32,
-    ) {
-        if core.siblings().next().is_some() {
-            deadline.pause_briefly(cpu, word, seen);
-        } else {
-            deadline.pause(cpu, word, seen);
-        }
     }
 }

@@ -3,12 +3,13 @@
 //! Owns how results are stored and shown; refuses to know how they came about. A CPU writes its
 //! outcome as plain words into its own line; the boot CPU reads all of them once.
 
+mod words;
+
 use core::fmt;
 
 use crate::atomic::Ordering;
 use crate::delta::Changes;
-use crate::error::{Error, Left};
-use crate::regs::MsrAddr;
+use crate::error::Error;
 use crate::rendezvous::CpuState;
 use crate::rendezvous::slot::{Record, Slot};
 
@@ -106,7 +107,7 @@ impl fmt::Display for Outcome {
 impl Outcome {
     /// Writes it into a CPU's own line.
     pub(crate) fn store(&self, record: &Record) {
-        let (kind, left, msr, value) = self.error.map_or((0, 0, 0, 0), error_to_words);
+        let (kind, left, msr, value) = self.error.map_or((0, 0, 0, 0), words::from_error);
         let what = u64::from(self.path as u8)
             | u64::from(self.changes.bits()) << 8
             | u64::from(kind) << 16
@@ -129,7 +130,7 @@ impl Outcome {
         Some(Self {
             path,
             changes: Changes::from_bits_retain((what >> 8) as u8),
-            error: error_from_words(
+            error: words::to_error(
                 (what >> 16) as u8,
                 (what >> 24) as u8,
                 record.error_msr.load(Ordering::Relaxed) as u32,
@@ -138,49 +139,6 @@ impl Outcome {
             ticks: record.ticks.load(Ordering::Relaxed),
         })
     }
-}
-
-/// An error one CPU can have of its own, as (kind, what is left, MSR, value).
-fn error_to_words(error: Error) -> (u8, u8, u32, u64) {
-    match error {
-        Error::ReadFault { msr } => (1, 0, msr.0, 0),
-        Error::WriteFault { msr, value, left } => (2, left as u8, msr.0, value),
-        Error::WriteIgnored { msr, value, left } => (3, left as u8, msr.0, value),
-        Error::FixedDramStateDiffers => (4, 0, 0, 0),
-        Error::CapDiffers { cap } => (5, 0, 0, cap),
-        Error::SiblingStuck { cpu } => (6, 0, 0, cpu as u64),
-        Error::TopologyUnknown => (7, 0, 0, 0),
-        Error::SiblingsNotHeld => (8, 0, 0, 0),
-        Error::TargetBusy => (9, 0, 0, 0),
-        Error::BootCpuSilent => (10, 0, 0, 0),
-        // No other error is one CPU's own.
-        _ => (11, 0, 0, 0),
-    }
-}
-
-fn error_from_words(kind: u8, left: u8, msr: u32, value: u64) -> Option<Error> {
-    let msr = MsrAddr(msr);
-    let left = match left {
-        1 => Left::RolledBack,
-        2 => Left::Torn,
-        _ => Left::Unchanged,
-    };
-    Some(match kind {
-        1 => Error::ReadFault { msr },
-        2 => Error::WriteFault { msr, value, left },
-        3 => Error::WriteIgnored { msr, value, left },
-        4 => Error::FixedDramStateDiffers,
-        5 => Error::CapDiffers { cap: value },
-        6 => Error::SiblingStuck {
-            cpu: value as usize,
-        },
-        7 => Error::TopologyUnknown,
-        8 => Error::SiblingsNotHeld,
-        9 => Error::TargetBusy,
-        10 => Error::BootCpuSilent,
-        11 => Error::NotInitialised,
-        _ => return None,
-    })
 }
 
 /// One CPU's line of a [`Report`].

@@ -3,11 +3,14 @@
 //! Owns what is read and in which order; refuses to interpret it beyond single fields. Decoding
 //! happens on demand and never panics, whatever the firmware left.
 
+mod valid;
+mod words;
+
 use core::fmt;
 
+pub(crate) use self::words::SNAPSHOT_WORDS;
 use crate::cpu::CpuOps;
 use crate::error::{Error, Left};
-use crate::memtype::MemType;
 use crate::pat::Pat;
 use crate::platform::Platform;
 use crate::policy::AmdFixed;
@@ -256,102 +259,4 @@ fn write_syscfg(cpu: &mut impl CpuOps, value: u64) -> Result<(), Error> {
         value,
         left: Left::Unchanged,
     })
-}
-
-impl Snapshot {
-    /// The first register whose word this machine would refuse: a reserved type, or bits above the
-    /// physical address width. Pairs that are not in use count too: WRMSR looks at them as well.
-    #[must_use]
-    pub fn first_invalid(&self) -> Option<MsrAddr> {
-        /// Type, FE and E.
-        const DEF_TYPE_BITS: u64 = 0xff | MtrrDefType::FE | MtrrDefType::E;
-        let bad_def = self.def_type.memtype().is_err() || self.def_type.raw() & !DEF_TYPE_BITS != 0;
-        if self.cap.is_some() && bad_def {
-            return Some(MsrAddr::MTRR_DEF_TYPE);
-        }
-        let address = self.phys_bits.page_mask();
-        for (n, range) in self.variable_ranges().iter().enumerate() {
-            if range.memtype().is_err() || range.base & !(address | 0xff) != 0 {
-                return Some(MsrAddr::phys_base(n));
-            }
-            if range.mask & !(address | VariableMtrr::V) != 0 {
-                return Some(MsrAddr::phys_mask(n));
-            }
-        }
-        let dram_bits = if self.shows_dram_bits() { 0x18 } else { 0 };
-        let bad_byte = |byte: u8| MemType::from_field(byte & !dram_bits).is_err();
-        for (word, range) in self.fixed.iter().zip(&FIXED_RANGES) {
-            if self.has_fixed() && word.to_le_bytes().into_iter().any(bad_byte) {
-                return Some(range.msr);
-            }
-        }
-        let pat = self.pat.unwrap_or(Pat::POWER_ON);
-        if (0..8).any(|slot| pat.slot(slot).is_err()) {
-            return Some(MsrAddr::PAT);
-        }
-        None
-    }
-}
-
-/// Words a [`Snapshot`] takes in shared memory.
-pub(crate) const SNAPSHOT_WORDS: usize = 6 + FIXED_COUNT + 2 * MAX_VARIABLE;
-
-/// Bits of the word that says which parts of a snapshot exist.
-const HAS_CAP: u64 = 1;
-const HAS_PAT: u64 = 2;
-const HAS_SYSCFG: u64 = 4;
-const DRAM_BITS: u64 = 8;
-
-impl Snapshot {
-    /// The words, in a fixed order.
-    pub(crate) fn to_words(self) -> [u64; SNAPSHOT_WORDS] {
-        let flag = |set: bool, bit: u64| if set { bit } else { 0 };
-        let parts = flag(self.cap.is_some(), HAS_CAP)
-            | flag(self.pat.is_some(), HAS_PAT)
-            | flag(self.syscfg.is_some(), HAS_SYSCFG)
-            | flag(self.fixed_dram_bits, DRAM_BITS);
-        let head = [
-            parts,
-            self.cap.map_or(0, MtrrCap::raw),
-            self.def_type.raw(),
-            self.pat.map_or(0, Pat::raw),
-            self.syscfg.map_or(0, SysCfg::raw),
-            self.top_mem2,
-        ];
-        let pairs = self.variable.iter().flat_map(|pair| [pair.base, pair.mask]);
-        let all = head.into_iter().chain(self.fixed).chain(pairs);
-        let mut words = [0; SNAPSHOT_WORDS];
-        for (word, value) in words.iter_mut().zip(all) {
-            *word = value;
-        }
-        words
-    }
-
-    /// How many words, from the first, tell everything about a machine of this many pairs: who
-    /// runs uncached pays for each.
-    pub(crate) const fn words_for(pairs: usize) -> usize {
-        SNAPSHOT_WORDS - 2 * MAX_VARIABLE.saturating_sub(pairs)
-    }
-
-    /// What [`Snapshot::to_words`] took apart, in place, over an empty one or one that was filled
-    /// like this before; words of pairs that do not exist are not looked at.
-    pub(crate) fn fill_from(&mut self, words: &[u64]) {
-        let found = self;
-        let mut words = words.iter().copied();
-        let mut next = || words.next().unwrap_or(0);
-        let parts = next();
-        let has = |bit: u64, raw: u64| (parts & bit != 0).then_some(raw);
-        found.cap = has(HAS_CAP, next()).map(MtrrCap::from_raw);
-        found.def_type = MtrrDefType::from_raw(next());
-        found.pat = has(HAS_PAT, next()).map(Pat::from_raw);
-        found.syscfg = has(HAS_SYSCFG, next()).map(SysCfg::from_raw);
-        found.fixed_dram_bits = parts & DRAM_BITS != 0;
-        found.top_mem2 = next();
-        found.fixed = core::array::from_fn(|_| next());
-        let pairs = found.variable_count();
-        for pair in found.variable.iter_mut().take(pairs) {
-            pair.base = next();
-            pair.mask = next();
-        }
-    }
 }

@@ -12,12 +12,15 @@
 //! handler of the interrupt that the `kick` callbacks send, which then calls
 //! [`CacheSync::attend`].
 
+mod declare;
 mod in_line;
 mod meet;
+mod sleep;
 
 use spin::Once;
 
 pub use self::meet::{Attendance, Summary};
+pub use self::sleep::Saved;
 use crate::atomic::{Ordering, Word};
 use crate::cpu::CpuOps;
 use crate::delta::Changes;
@@ -25,9 +28,8 @@ use crate::error::Error;
 use crate::platform::Platform;
 use crate::policy::{PatChoice, Policy, Resync};
 use crate::program::Arrival;
-use crate::rendezvous::admit::{Barred, admit};
 use crate::rendezvous::hold::{Core, Held, hold_point};
-use crate::rendezvous::slot::{Deadline, Slot, UNDECLARED, UNKNOWN_CORE, flush_lines, publish};
+use crate::rendezvous::slot::{Deadline, Slot, flush_lines};
 use crate::rendezvous::target::Target;
 use crate::rendezvous::{CpuState, Gate, Meeting};
 use crate::report::{Outcome, Path, Report};
@@ -68,16 +70,6 @@ struct BootLine {
 struct Decided {
     platform: Platform,
     policy: Policy,
-}
-
-/// What the boot CPU's registers said when the machine was suspended.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Saved {
-    /// Groups in which they differed from the target: firmware or the kernel wrote them behind
-    /// this crate's back. They are the target now, unless the machine was suspended already.
-    pub changes: Changes,
-    /// Generation of the target that will be restored.
-    pub epoch: u32,
 }
 
 impl<const CPUS: usize> CacheSync<CPUS> {
@@ -174,70 +166,6 @@ impl<const CPUS: usize> CacheSync<CPUS> {
         self.target.online().count()
     }
 
-    /// Declares that CPU `number` is about to be started. On the CPU that will send the SIPI,
-    /// before it does. Two threads of a core declared together count as running for each other.
-    ///
-    /// Interrupts stay masked from before this call to after the SIPI: until then the declared CPU
-    /// answers nobody, and who starts it must not be held for a sibling that waits for its answer.
-    /// If a sibling is inside a caches-off window, waits until it is out.
-    ///
-    /// # Errors
-    /// [`Error::CpuOutOfRange`], [`Error::NotInitialised`]; [`Error::ArrivedTwice`] when it runs
-    /// already; [`Error::Busy`] while a rendezvous is open: [`CacheSync::attend`] and try again;
-    /// [`Error::SiblingStuck`] when a sibling stays in its window. In all cases it is not declared:
-    /// do not start it.
-    pub fn starting(
-        &self,
-        cpu: &mut impl CpuOps,
-        number: usize,
-        place: Place,
-    ) -> Result<(), Error> {
-        let decided = self.decided()?;
-        let slot = self.slot(number)?;
-        if slot.state() == CpuState::Running {
-            return Err(Error::ArrivedTwice { cpu: number });
-        }
-        slot.reset(cpu);
-        self.place(cpu, number, place, decided)?;
-        let core = Core::of(&self.slots, number);
-        slot.record
-            .windows_seen
-            .store(core.sibling_windows(), Ordering::Relaxed);
-        cpu.clflush(slot.record.windows_seen.address());
-        admit(&self.gate, core, slot, cpu, &decided.policy.bounds).map_err(|barred| match barred {
-            Barred::Meeting => Error::Busy,
-            Barred::Sibling(sibling) => Error::SiblingStuck { cpu: sibling },
-        })
-    }
-
-    /// Declares that CPU `number` executes nothing any more: it did not come up, or went offline.
-    /// By whoever knows that; not by the CPU itself while it still runs.
-    ///
-    /// # Errors
-    /// [`Error::CpuOutOfRange`].
-    pub fn offline(&self, cpu: &mut impl CpuOps, number: usize) -> Result<(), Error> {
-        self.stopped(cpu, number, CpuState::Absent)
-    }
-
-    /// Declares that CPU `number` is parked: it cannot run until it is declared starting again.
-    ///
-    /// # Errors
-    /// [`Error::CpuOutOfRange`].
-    pub fn parked(&self, cpu: &mut impl CpuOps, number: usize) -> Result<(), Error> {
-        self.stopped(cpu, number, CpuState::Parked)
-    }
-
-    fn stopped(&self, cpu: &mut impl CpuOps, number: usize, state: CpuState) -> Result<(), Error> {
-        let slot = self.slot(number)?;
-        let counted = slot.record.counted.load(Ordering::Relaxed) != 0;
-        slot.reset(cpu);
-        slot.set_state(cpu, state);
-        if counted {
-            self.target.part();
-        }
-        Ok(())
-    }
-
     /// Brings this AP in line, or checks it in for the rendezvous, as the policy says. The first
     /// thing an AP does: best with CR0.CD still set as reset left it, so that nothing is cached
     /// under a wrong type before. Interrupts as they are; masked while registers are written.
@@ -297,73 +225,6 @@ impl<const CPUS: usize> CacheSync<CPUS> {
         }
     }
 
-    /// Saves the boot CPU's registers before the machine loses them. On the boot CPU, after the APs
-    /// were stopped or are about to be.
-    ///
-    /// In a machine that is suspended already (a resume that was given up, a second suspend) the
-    /// saved state is kept: the boot CPU may itself be out of line.
-    ///
-    /// # Errors
-    /// [`Error::NotInitialised`], [`Error::ReadFault`], [`Error::Busy`] while a rendezvous is open.
-    pub fn suspend(&self, cpu: &mut impl CpuOps) -> Result<Saved, Error> {
-        let decided = self.decided()?;
-        if self.gate.open() {
-            return Err(Error::Busy);
-        }
-        let (epoch, want) = self.target(cpu)?;
-        let have = Snapshot::capture(cpu, &decided.platform, decided.policy.amd_fixed)?;
-        let changes = crate::delta::Delta::between(&have, &want)?.changes();
-        let mut saved = Saved { changes, epoch };
-        let running = self.boot.phase.load(Ordering::Relaxed) == RUNNING;
-        if running && !changes.is_empty() {
-            saved.epoch = self
-                .target
-                .replace(cpu, &have.to_words(), self.target.online())
-                .map_err(|_| Error::Busy)?;
-        }
-        self.boot.phase.store(SUSPENDED, Ordering::Release);
-        self.flush(cpu);
-        Ok(saved)
-    }
-
-    /// Takes a suspend back that did not happen: no CPU lost anything.
-    ///
-    /// # Errors
-    /// [`Error::WrongPhase`] when the machine is not suspended.
-    pub fn suspend_aborted(&self) -> Result<(), Error> {
-        let suspended = self.boot.phase.compare_exchange(SUSPENDED, RUNNING);
-        suspended.map(|_| ()).map_err(|_| Error::WrongPhase)
-    }
-
-    /// Gives the boot CPU its registers back after it woke, and forgets all APs: they are absent
-    /// until declared starting. On the boot CPU `me`, before any SIPI.
-    ///
-    /// # Errors
-    /// [`Error::NotInitialised`], [`Error::CpuOutOfRange`]; [`Error::WrongPhase`] without a suspend.
-    /// When the registers cannot be restored the outcome carries the error and the machine stays
-    /// suspended: the saved state is not lost.
-    pub fn boot_resume(&self, cpu: &mut impl CpuOps, me: usize) -> Result<Outcome, Error> {
-        let decided = self.decided()?;
-        let boot = self.slot(me)?;
-        if self.boot.phase.load(Ordering::Acquire) != SUSPENDED {
-            return Err(Error::WrongPhase);
-        }
-        self.gate.reset();
-        for slot in &self.slots {
-            slot.reset(cpu);
-        }
-        boot.set_state(cpu, CpuState::Running);
-        let outcome = self.bring_in_line(decided, cpu, me, &mut nobody_else());
-        if outcome.error.is_none() {
-            // A locked instruction: not before this CPU's MTRRs are on again.
-            self.target.recount(1);
-            boot.record.counted.store(1, Ordering::Relaxed);
-            self.boot.phase.store(RUNNING, Ordering::Release);
-        }
-        self.flush(cpu);
-        Ok(outcome)
-    }
-
     /// What every CPU did last. Complete once they have all come online or met.
     #[must_use]
     pub const fn report(&self) -> Report<'_> {
@@ -417,65 +278,6 @@ impl<const CPUS: usize> CacheSync<CPUS> {
         self.target.flush(cpu);
         flush_lines(cpu, &self.decided);
         flush_lines(cpu, &self.boot);
-    }
-
-    /// Notes where a CPU sits, and links it into the ring of its core. While it does not run.
-    fn place(
-        &self,
-        cpu: &mut impl CpuOps,
-        number: usize,
-        place: Place,
-        decided: &Decided,
-    ) -> Result<(), Error> {
-        let me = &self.slot(number)?.handshake;
-        let core = place
-            .split(decided.platform.smt_shift)
-            .map_or(UNKNOWN_CORE, |(core, _)| core.saturating_add(1));
-        let before = me.core.load(Ordering::Relaxed);
-        if before == core {
-            return Ok(());
-        }
-        if before != UNDECLARED {
-            self.unlink(cpu, number);
-        }
-        publish(cpu, &me.core, core);
-        if core == UNKNOWN_CORE {
-            publish(cpu, &self.boot.unplaced, self.unplaced().wrapping_add(1));
-            publish(cpu, &me.next, number as u32);
-            return Ok(());
-        }
-        let sibling = self.slots.iter().enumerate().find(|(other, slot)| {
-            *other != number && slot.handshake.core.load(Ordering::Relaxed) == core
-        });
-        match sibling {
-            Some((_, slot)) => {
-                publish(cpu, &me.next, slot.handshake.next.load(Ordering::Relaxed));
-                publish(cpu, &slot.handshake.next, number as u32);
-            }
-            None => publish(cpu, &me.next, number as u32),
-        }
-        Ok(())
-    }
-
-    /// Takes a CPU out of the ring it was in: the kernel has another word about its place.
-    fn unlink(&self, cpu: &mut impl CpuOps, number: usize) {
-        let Ok(me) = self.slot(number).map(|slot| &slot.handshake) else {
-            return;
-        };
-        if me.core.load(Ordering::Relaxed) == UNKNOWN_CORE {
-            publish(cpu, &self.boot.unplaced, self.unplaced().saturating_sub(1));
-            return;
-        }
-        let core = me.core.load(Ordering::Relaxed);
-        let next = me.next.load(Ordering::Relaxed);
-        for slot in &self.slots {
-            let before = &slot.handshake;
-            if before.core.load(Ordering::Relaxed) == core
-                && before.next.load(Ordering::Relaxed) == number as u32
-            {
-                publish(cpu, &before.next, next);
-            }
-        }
     }
 }
 

@@ -71,6 +71,9 @@ fn the_first_computer_has_a_set_of_mtrrs_per_thread() {
     assert!(median < 0.25, "{median}");
     // Per core, second threads would find their set restored: the published ones did not.
     assert!(found.median(CORE, |_| true) > median);
+    let [core, thread] = found.ratio;
+    let words = format!("{thread:.2} with MTRRs per thread, {core:.2} per core");
+    assert!(include_str!("../README.md").contains(&words), "{words}");
     for apic in [3, 5, 7] {
         assert!(up(&found, CORE, Resync::Early, apic) < 10.0);
         assert!(up(&found, THREAD, Resync::Early, apic) > 70.0);
@@ -89,8 +92,12 @@ fn the_second_computer_has_a_set_per_core() {
 }
 
 #[test]
-fn two_runs_are_the_same_to_the_byte() {
-    assert_eq!(resume::picture().unwrap(), resume::picture().unwrap());
+fn runs_are_the_same_to_the_byte() {
+    let committed = include_str!("../examples/resume.svg");
+    assert!(
+        resume::picture().unwrap() == committed,
+        "--svg draws another picture"
+    );
     let run = || {
         let model = Model {
             computer: MACBOOK_2012,

@@ -312,6 +312,111 @@ fn other_machines() {
     });
 }
 
+/// A write-combining range for the frame buffer, planned, given to all CPUs, checked and taken back: in every round, so after a sleep
+/// as well. Without a display adapter the same on addresses where nothing is.
+#[test]
+fn write_combining_framebuffer() {
+    if !vm::wanted() {
+        return;
+    }
+    let with = |machine, device| Vm {
+        device,
+        ..Vm::new(machine, "4", "wc=framebuffer rounds=1 quiet")
+    };
+    let rows = vec![with("pc", "VGA"), with("q35", "VGA"), with("pc", "")];
+    run_all(rows, |vm, run| {
+        let lines = |text: &str| {
+            run.serial
+                .lines()
+                .filter(|line| line.contains(text))
+                .count()
+        };
+        let adapters = if vm.device.is_empty() { 0 } else { 2 };
+        let counts = [
+            ("frame buffer of the display adapter", adapters),
+            (
+                "the crate's lookup says write-combining; its registers WC alone on 3 of 3",
+                8,
+            ),
+            ("wc: added on 4 CPUs", 2),
+            ("wc: undone on 4 CPUs", 2),
+        ];
+        match counts
+            .into_iter()
+            .find(|(text, count)| lines(text) != *count)
+        {
+            None => Ok(()),
+            Some((text, count)) => Err(format!("{} times {text:?}, not {count}", lines(text))),
+        }
+    });
+}
+
+/// The touches for Bochs (`tests/bochs.sh`), which QEMU cannot judge: every layout can be programmed, and the map comes back.
+#[test]
+fn oracle_touches() {
+    if !vm::wanted() {
+        return;
+    }
+    let rows = vec![Vm::new("pc", "2", "oracle=types rounds=0 quiet")];
+    run_all(rows, |_, run| {
+        let lines = |text: &str| {
+            run.serial
+                .lines()
+                .filter(|line| line.contains(text))
+                .count()
+        };
+        let (pairs, overlaps) = (lines(" group=pair "), lines(" group=overlap "));
+        if pairs == 30 && overlaps == 49 * 6 {
+            Ok(())
+        } else {
+            Err(format!(
+                "{pairs} touches for pairs of types, {overlaps} for overlaps"
+            ))
+        }
+    });
+}
+
+/// The writer to the frame buffer and its neighbours: it runs to its end, and `nowc` refuses WC. What it measures on an emulator means
+/// nothing, and nothing is made of it.
+#[test]
+fn write_combining_neighbours() {
+    if !vm::wanted() {
+        return;
+    }
+    let with = |device, append: &str| Vm {
+        device,
+        ..Vm::new(
+            "pc",
+            "4",
+            format!("workload=wc-neighbour rounds=0 quiet {append}"),
+        )
+    };
+    let rows = vec![with("VGA", ""), with("VGA", "nowc"), with("", "")];
+    run_all(rows, |vm, run| {
+        let lines = |text: &str| {
+            run.serial
+                .lines()
+                .filter(|line| line.contains(text))
+                .count()
+        };
+        let refused = usize::from(vm.append.contains("nowc"));
+        let counts = [
+            ("victims slowdown ", 6),
+            ("neighbour: WC in slot of WC", 2 - 2 * refused),
+            ("neighbour: WC in slot of UC-", 2 * refused),
+            ("not write-combining: that is refused by policy", refused),
+            ("neighbour: done", 1),
+        ];
+        match counts
+            .into_iter()
+            .find(|(text, count)| lines(text) != *count)
+        {
+            None => Ok(()),
+            Some((text, count)) => Err(format!("{} times {text:?}, not {count}", lines(text))),
+        }
+    });
+}
+
 /// A long series, of a length the environment sets.
 #[test]
 fn boot_after_boot() {

@@ -151,6 +151,8 @@ pub struct Dump {
     pub stated_bits: Option<(u8, String)>,
     /// Whether that came from CPUID of the running machine.
     pub bits_from_cpuid: bool,
+    /// The input sums CPUs up: what ranges they have is not in it.
+    pub summary: bool,
     /// Digits of the masks in a kernel's table: it prints as many as the width needs.
     pub mask_digits: u8,
     /// Usable RAM, half-open.
@@ -230,5 +232,6 @@ impl Dump {
             .any(|regs| regs.has_mtrr() || regs.pat.is_some() || regs.syscfg.is_some())
             && self.pat_after.is_none()
             && self.proc_mtrr.is_none()
+            && self.hints.is_empty()
     }
 }

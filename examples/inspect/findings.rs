@@ -87,6 +87,9 @@ fn of_registers(machine: &Machine) -> Vec<Finding> {
 fn is_known(machine: &Machine, kind: &Kind) -> bool {
     match kind {
         Kind::NoMtrr => machine.dump.bits_from_cpuid,
+        Kind::NothingWriteBack { .. } | Kind::OffBlank | Kind::RamNotWriteBack { .. } => {
+            machine.map_known()
+        }
         Kind::NoPat => machine.dump.no_pat || machine.dump.bits_from_cpuid,
         _ => true,
     }
@@ -178,13 +181,41 @@ fn of_input(machine: &Machine) -> Vec<Finding> {
             fix: String::new(),
         });
     }
-    findings.extend(dump.hints.iter().map(|(line, text)| Finding {
-        severity: Severity::Info,
+    findings.extend(
+        dump.hints
+            .iter()
+            .map(|(line, text)| kernel_message(*line, text)),
+    );
+    findings
+}
+
+/// What the kernel said about the firmware, or about its own attempts.
+fn kernel_message(line: u64, text: &str) -> Finding {
+    let (severity, fix) = if text.contains("don't cover") {
+        (
+            Severity::Warning,
+            "the kernel gave that RAM up: update the firmware, or plan a map that covers it",
+        )
+    } else if text.contains("inconsistent") || text.contains("setup all CPUs") {
+        (
+            Severity::Warning,
+            "the kernel put it right for itself; the firmware left APs unprogrammed: update it, \
+             and look again after S3",
+        )
+    } else if text.contains("incorrect mask") {
+        (
+            Severity::Warning,
+            "memory encryption may take address bits: the mask is then right for fewer bits",
+        )
+    } else {
+        (Severity::Info, "")
+    };
+    Finding {
+        severity,
         kind: "kernel-message".into(),
         range: None,
         bytes: 0,
         text: format!("line {line}, the kernel says: {text}"),
-        fix: String::new(),
-    }));
-    findings
+        fix: fix.into(),
+    }
 }

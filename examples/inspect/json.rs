@@ -26,7 +26,7 @@ pub fn object(report: &Report) -> Value {
             boot.map(|boot| boot.def_type.fixed_enabled()),
         ),
         "default": boot.filter(|_| has_mtrr).map(|boot| type_name(boot.def_type.memtype().ok())),
-        "map": map_of(report, has_mtrr),
+        "map": map_of(report, machine.map_known()),
         "variable": variable(report),
         "findings": findings(report),
         "registers": registers(report),

@@ -96,6 +96,8 @@ pub fn resolve(dump: Dump, flag: Option<PhysBits>, default: Option<MemType>) -> 
     let first = dump.cpus.iter().find(|(_, regs)| regs.has_mtrr());
     let first = first.or_else(|| dump.cpus.iter().next());
     let boot = first.map(|(number, regs)| (*number, complete(regs, &dump, default)));
+    // A log of complaints alone still has something to say.
+    let boot = boot.or_else(|| (!dump.hints.is_empty()).then(|| (0, Regs::default())));
     let mut machine = Machine {
         cpus: Vec::new(),
         bits,
@@ -134,7 +136,7 @@ impl Machine {
             self.count_known = false;
             self.cpus.push((number, snapshot));
             self.notes
-                .push("the dump shows no MTRRs: only the PAT is looked at".into());
+                .push("the dump shows no MTRRs: no map can be worked out".into());
             return;
         }
         self.note_gaps(regs);
@@ -251,8 +253,21 @@ impl Machine {
         snapshot
     }
 
+    /// Whether the map can be worked out: a summary has no ranges.
+    pub fn map_known(&self) -> bool {
+        let shown = |regs: &Regs| !regs.variable.is_empty();
+        let boot = self.boot().is_some_and(|boot| boot.cap.is_some());
+        boot && (!self.dump.summary || self.dump.cpus.values().any(shown))
+    }
+
     /// Says what is unusual about the input itself.
     fn note_input(&mut self) {
+        if self.dump.summary && !self.map_known() {
+            // Assumptions about a map are of no interest without one.
+            self.notes = self.dump.notes.clone();
+            let text = "the input sums CPUs up and lists no ranges: their map is not known";
+            self.notes.push(text.into());
+        }
         if self.dump.tables > 1 {
             let tables = self.dump.tables;
             self.notes.push(format!(

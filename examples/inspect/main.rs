@@ -1,4 +1,23 @@
 //! `inspect`: give it a log or a live machine, get the map, what is wrong, and a better layout.
+//!
+//! Files and standard input may hold any mixture of: /proc/mtrr, /proc/cpuinfo, /proc/iomem, Linux
+//! and Xen kernel logs, coreboot, EDK2 and U-Boot logs, `rdmsr` output, `MSR=value` lists per CPU
+//! (`cpu 1 msr 0x2ff value 0xc06`, `0x2ff: c06 c06 0`), fwts, FreeBSD's memcontrol, and what the
+//! kernel example prints. All files of one command line make one dump.
+//!
+//! # `--json`
+//! One object, on one line. Addresses are strings, "0x...", and ranges end with their last byte.
+//! What a dump does not say is null.
+//! - `phys_bits`, and `phys_bits_from`: "log", "masks", "flag", "cpuid", or "assumed"
+//! - `enabled`, `fixed_enabled`, `default`
+//! - `map`: `{start,end,type}`, the whole space; UC WC WT WP WB or "undefined". Below 1 MiB what
+//!   the variable ranges say, where the dump does not show the fixed ones
+//! - `variable`: `{index,base,mask,type,valid,note}`
+//! - `findings`, worst first: `{severity,kind,start,end,text,fix}`; "error", "warning", "info"
+//! - `registers`: `{used,total,min_strict:{UC,WB},min_relaxed:{UC,WB},layout:[{base,size,type}]}`;
+//!   the layout is for the default type with the smaller strict minimum, the present one if equal
+//! - `cpus`: `{cpu,differs:[..]}` of "fixed", "variable", "default", "pat", "syscfg"
+//! - `pat`: the eight types as firmware left them
 
 mod args;
 mod differs;
@@ -14,6 +33,7 @@ mod msr_names;
 mod plan;
 mod probe;
 pub mod read;
+mod read_example;
 mod read_firmware;
 mod read_kernel;
 mod read_msr;

@@ -146,6 +146,6 @@ mod tests {
         assert_eq!(bytes(3 << 30), "3 GiB");
         assert_eq!(bytes((1 << 40) - (1 << 20)), "1024.0 GiB");
         assert_eq!(bytes(1 << 52), "4 PiB");
-        assert_eq!(bytes(0x14eff_0000), "5.2 GiB");
+        assert_eq!(bytes(0x1_4eff_0000), "5.2 GiB");
     }
 }

@@ -7,7 +7,7 @@ use std::io::{self, BufRead, Read as _};
 
 use super::dump::{Dump, Variable};
 use super::words::{Line, plain};
-use super::{read_firmware, read_kernel, read_msr, read_proc};
+use super::{read_example, read_firmware, read_kernel, read_msr, read_proc};
 
 /// Bytes of a line that are looked at; the rest is skipped.
 pub const MAX_LINE: usize = 4096;
@@ -195,7 +195,8 @@ impl Reader {
         if read_proc::continues(self, &line) {
             return;
         }
-        let understood = read_msr::line(self, &line)
+        let understood = read_example::line(self, &line)
+            || read_msr::line(self, &line)
             || read_proc::line(self, &line)
             || read_kernel::line(self, &line)
             || read_firmware::line(self, &line);

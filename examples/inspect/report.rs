@@ -38,7 +38,7 @@ impl Report {
         let planned = Map::new(&programmed);
         let has_ranges = programmed.variable_ranges().iter().any(|pair| pair.valid());
         // Registers that are off and blank are no layout to improve.
-        let worth = boot.cap.is_some() && (has_ranges || boot.def_type.enabled());
+        let worth = machine.map_known() && (has_ranges || boot.def_type.enabled());
         let standings = differs::standings(&machine);
         let findings = findings::all(&machine);
         Some(Self {

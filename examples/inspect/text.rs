@@ -17,7 +17,7 @@ const MOST_ROWS: usize = 200;
 /// The whole report.
 pub fn draw(report: &Report, look: Look) -> String {
     let mut out = head(report, look);
-    if report.machine.boot().is_some_and(|boot| boot.cap.is_some()) {
+    if report.machine.map_known() {
         out.push_str(&table(report, look));
         out.push_str(&registers(report, look));
     }

@@ -109,7 +109,6 @@ impl Model {
         Machine::new(config)
     }
 
-    /// Runs it.
     pub fn run(&self) -> Resumed {
         self.run_on(&self.machine())
     }
@@ -175,6 +174,7 @@ impl Kernel {
         boot.s3(&S3::aps(scribble).with_ap_cr0(0x10));
         boot.machine().clear_log();
         self.sync.boot_resume(boot, 0).expect("suspended");
+        boot.sti();
         let rows = (0..computer.order.len())
             .map(|place| self.bring_up(boot, place))
             .collect();

@@ -91,6 +91,7 @@ impl Kernel {
         boot.machine().clear_log(); // the picture begins here
         self.note_before(boot);
         self.sync.boot_resume(boot, 0)?;
+        boot.sti(); // a sibling may need this CPU to stand still
         self.start_aps(boot)
     }
 

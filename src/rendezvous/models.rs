@@ -266,10 +266,14 @@ impl<const CPUS: usize> Machine<CPUS> {
     /// Attends a meeting; its step ran if and only if that says so.
     fn attend(&self, cpu: &mut Cpu, me: usize, bounds: Bounds) -> Attended {
         let mut stepped = false;
-        let attended = self.gate.attend(&self.meeting(me, &bounds), cpu, |cpu| {
-            self.step(cpu, me);
-            stepped = true;
-        });
+        let attended = self
+            .gate
+            .attend(&self.meeting(me, &bounds), cpu, |cpu, stuck| {
+                if stuck.is_none() {
+                    self.step(cpu, me);
+                    stepped = true;
+                }
+            });
         assert!(!cpu.masked);
         assert_eq!(stepped, attended == Attended::Done);
         attended

@@ -131,11 +131,7 @@ impl<const CPUS: usize> CacheSync<CPUS> {
             Attended::Done => Ok(Attendance::Done),
             Attended::Twice => Err(Error::ArrivedTwice { cpu: number }),
             Attended::LeaderSilent => Err(Error::BootCpuSilent),
-            Attended::SiblingStuck(sibling) => {
-                let error = Error::SiblingStuck { cpu: sibling };
-                left_behind(slot, Path::Failed, Some(error));
-                Err(error)
-            }
+            Attended::SiblingStuck(sibling) => Err(Error::SiblingStuck { cpu: sibling }),
             Attended::Missed => {
                 left_behind(slot, Path::Postponed, None);
                 Err(Error::Stuck {
@@ -162,8 +158,14 @@ impl<const CPUS: usize> CacheSync<CPUS> {
 
     fn attended(&self, decided: &Decided, cpu: &mut impl CpuOps, number: usize) -> Attended {
         let meeting = self.meeting(decided, number);
-        let attended = self.gate.attend(&meeting, cpu, |cpu| {
-            self.step(decided, cpu, number);
+        let attended = self.gate.attend(&meeting, cpu, |cpu, stuck| match stuck {
+            None => self.step(decided, cpu, number),
+            Some(sibling) => {
+                let error = Error::SiblingStuck { cpu: sibling };
+                if let Ok(slot) = self.slot(number) {
+                    left_behind(slot, Path::Failed, Some(error));
+                }
+            }
         });
         match attended {
             Attended::Done => self.flush_after_meeting(cpu, number),

@@ -284,23 +284,3 @@ fn pat_of_zero() {
     );
     assert_eq!(code, 1);
 }
-
-#[test]
-fn nas_with_the_power_on_pat() {
-    let name = "042-ds620slim-39bit";
-    let probes = [
-        (0x7b00_0000, "UC"),
-        (0x7fff_ffff, "UC"),
-        (0x2_7fff_ffff, "WB"),
-        (0x2_8000_0000, "UC"),
-    ];
-    check(name, "39", &probes, (5, 10));
-    says(
-        &[],
-        name,
-        &[
-            "page tables reach: UC, WT, WB, UC-; not: WC, WP",
-            "39 address bits (from the masks)",
-        ],
-    );
-}

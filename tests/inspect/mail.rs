@@ -110,3 +110,31 @@ fn a_firmware_log_cut_in_its_last_line_says_so() {
     assert_eq!(code, 1);
     assert!(out.contains("line 4 of the input: cut short"), "{out}");
 }
+
+#[test]
+fn complaints_of_a_kernel_alone() {
+    let text = "[    0.240311] mtrr: your CPUs had inconsistent fixed MTRR settings\n\
+                [    0.240313] mtrr: your CPUs had inconsistent variable MTRR settings\n\
+                [    0.240316] mtrr: probably your BIOS does not setup all CPUs.\n";
+    let (code, out) = run(&[], text.as_bytes());
+    assert_eq!(code, 1);
+    assert!(out.contains("inconsistent fixed MTRR"), "{out}");
+    let object = json(&[], text.as_bytes());
+    assert_eq!(object["map"].to_string(), "[]");
+    assert_eq!(object["findings"][0]["severity"], "warning");
+}
+
+#[test]
+fn the_kernel_example() {
+    let text = "\
+        round 1 cpu 0 apic 0 | before E=1 FE=1 default=6 ranges=2 pat=0407050600070106 | path=in_sync \
+        changed=- ticks=1 | after E=1 FE=1 default=6 ranges=2 pat=0407050600070106 differs=0\n\
+        round 1 cpu 1 apic 1 | before E=0 FE=0 default=0 ranges=0 pat=0007040600070406 | path=window \
+        changed=all ticks=1 | after E=1 FE=1 default=6 ranges=2 pat=0007040600070406 differs=1\n";
+    let object = json(&[], text.as_bytes());
+    assert_eq!(object["default"], "WB");
+    assert_eq!(object["cpus"][0]["differs"].to_string(), "[]");
+    assert_eq!(object["cpus"][1]["differs"].to_string(), "[\"pat\"]");
+    assert_eq!(object["map"].to_string(), "[]");
+    assert!(run(&[], text.as_bytes()).1.contains("lists no ranges"));
+}

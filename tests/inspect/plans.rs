@@ -268,3 +268,23 @@ fn maps_asked_for_without_a_machine() {
         assert!(text.contains(answer), "{answer} is not in:\n{text}");
     }
 }
+
+#[test]
+fn nas_with_the_power_on_pat() {
+    let name = "042-ds620slim-39bit";
+    let probes = [
+        (0x7b00_0000, "UC"),
+        (0x7fff_ffff, "UC"),
+        (0x2_7fff_ffff, "WB"),
+        (0x2_8000_0000, "UC"),
+    ];
+    check(name, "39", &probes, (5, 10));
+    says(
+        &[],
+        name,
+        &[
+            "page tables reach: UC, WT, WB, UC-; not: WC, WP",
+            "39 address bits (from the masks)",
+        ],
+    );
+}

@@ -32,6 +32,8 @@ pub struct Vm {
     pub accel: &'static str,
     /// As QEMU's `-cpu` takes it; empty for its default.
     pub cpu: &'static str,
+    /// As QEMU's `-device` takes it; empty for none.
+    pub device: &'static str,
     pub timeout: Duration,
 }
 
@@ -59,6 +61,7 @@ impl Vm {
             append: append.into(),
             accel: "tcg",
             cpu: "",
+            device: "",
             timeout,
         }
     }
@@ -116,6 +119,9 @@ impl Vm {
         if !self.cpu.is_empty() {
             qemu.args(["-cpu", self.cpu]);
         }
+        if !self.device.is_empty() {
+            qemu.args(["-device", self.device]);
+        }
         qemu.arg("-kernel")
             .arg(kernel)
             .args(["-append", &self.append]);
@@ -137,6 +143,9 @@ impl fmt::Display for Vm {
         )?;
         if !self.cpu.is_empty() {
             write!(f, " -cpu {}", self.cpu)?;
+        }
+        if !self.device.is_empty() {
+            write!(f, " -device {}", self.device)?;
         }
         write!(f, " -append \"{}\"", self.append)
     }

@@ -6,6 +6,7 @@ use crate::percpu::{self, MAX_CPUS, SLOTS};
 use crate::racy::Racy;
 use crate::regs::RegFile;
 use crate::{apic, scribble};
+use mtrr_pat::combine::CombineRule;
 use mtrr_pat::cpu::MsrFault;
 use mtrr_pat::cpu::native::NativeCpu;
 use mtrr_pat::error::Error;
@@ -15,6 +16,7 @@ use mtrr_pat::policy::{PatChoice, Policy, Resync};
 use mtrr_pat::ranges::PhysBits;
 use mtrr_pat::regs::{MsrAddr, VariableMtrr};
 use mtrr_pat::report::{CpuReport, Outcome, Report};
+use mtrr_pat::reserve::WriteCombining;
 use mtrr_pat::snapshot::Snapshot;
 use mtrr_pat::sync::{CacheSync, Saved, Summary};
 use mtrr_pat::topology::{self, Place};
@@ -31,8 +33,8 @@ pub const BOOT: usize = 0;
 fn this_cpu() -> NativeCpu {
     // SAFETY: 1. kernel code in 64-bit mode, which never migrates. 2. `scribble` writes these registers too, but is done before its
     // CPU claims. 3. everything is mapped one to one by tables that do not change, write-back (devices: uncached), which no target
-    // of this kernel contradicts. 4. NMI and machine-check handlers call nothing. 5. the targets are the firmware's map, with a
-    // write-combining range where there is nothing. 6. `msr.rs`.
+    // of this kernel contradicts. 4. NMI and machine-check handlers call nothing. 5. the targets are the firmware's map, with other
+    // types only where there is nothing or, on the command line's order, for a frame buffer. 6. `msr.rs`.
     unsafe { NativeCpu::claim_with(read_msr, write_msr) }
 }
 
@@ -129,8 +131,7 @@ pub fn meet_if_needed() -> Result<Option<Summary>, Error> {
 /// Boot CPU: every CPU gets another map while all of them run. A write-combining range, elsewhere in each round, and the next of two
 /// PAT layouts, neither of them the power-on one.
 pub fn change(round: u32) -> Result<Summary, Error> {
-    let mut cpu = this_cpu();
-    let (_, mut target) = SYNC.target(&mut cpu)?;
+    let mut target = target()?;
     if let Some((pair, range)) = wc_range(&target, round) {
         target.variable[pair] = range;
     }
@@ -145,9 +146,19 @@ pub fn change(round: u32) -> Result<Summary, Error> {
             Pat::LINUX
         });
     }
-    let summary = SYNC.change(&mut cpu, BOOT, &target, apic::kick)?;
+    change_to(&target)
+}
+
+/// Boot CPU: every CPU gets this map, while all of them run.
+pub fn change_to(target: &Snapshot) -> Result<Summary, Error> {
+    let summary = SYNC.change(&mut this_cpu(), BOOT, target, apic::kick)?;
     remember_wanted();
     Ok(summary)
+}
+
+/// What every CPU is to have.
+pub fn target() -> Result<Snapshot, Error> {
+    Ok(SYNC.target(&mut this_cpu())?.1)
 }
 
 /// A 16 MiB write-combining block in the upper half of the physical address space, where this kernel has nothing, and the pair for
@@ -171,6 +182,21 @@ fn wc_range(target: &Snapshot, round: u32) -> Option<(usize, VariableMtrr)> {
         .position(|pair| Some(*pair) == last)
         .or_else(|| pairs.iter().position(|pair| !pair.valid()))?;
     Some((pair, ours(target.phys_bits, round)?))
+}
+
+/// Whose table of MTRR and PAT types holds here, by CPUID's vendor.
+pub fn rule() -> CombineRule {
+    let leaf = core::arch::x86_64::__cpuid(0);
+    let vendor = [leaf.ebx, leaf.edx, leaf.ecx].map(u32::to_le_bytes);
+    match vendor.as_flattened() {
+        b"AuthenticAMD" | b"HygonGenuine" => CombineRule::Amd,
+        _ => CombineRule::Intel,
+    }
+}
+
+/// Whether write-combining may be had: the command line may say `nowc`.
+pub fn write_combining() -> WriteCombining {
+    SYNC.policy().map_or(WriteCombining::Allowed, |policy| policy.write_combining)
 }
 
 /// Boot CPU: CPU `n` has stopped for good.

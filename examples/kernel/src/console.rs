@@ -4,6 +4,7 @@ use crate::racy::Racy;
 use core::fmt::{self, Write};
 use uart_16550::backend::PioBackend;
 use uart_16550::{BaudRate, Config, Uart16550};
+use x86_64::instructions::port::Port;
 
 const COM1: u16 = 0x3f8;
 
@@ -22,6 +23,16 @@ pub fn init() {
     let present = uart.init(config).is_ok();
     // SAFETY: only the boot CPU calls this, when no AP prints.
     unsafe { *UART.get() = present.then_some(uart) };
+}
+
+/// Waits until the last byte is out, at most as long as a FIFO takes: an emulator that is told to end does not.
+pub fn drain() {
+    const LINE_STATUS: u16 = COM1 + 5;
+    const ALL_SENT: u8 = 1 << 6;
+    crate::clock::wait_until(20_000, || {
+        // SAFETY: reads a status register of the port that is this module's.
+        unsafe { Port::<u8>::new(LINE_STATUS).read() & ALL_SENT != 0 }
+    });
 }
 
 struct Serial;

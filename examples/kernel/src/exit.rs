@@ -16,6 +16,7 @@ pub fn failure() -> ! {
 }
 
 fn leave(value: u32) -> ! {
+    crate::console::drain();
     // SAFETY: on a machine without the device this port is unused.
     unsafe { Port::<u32>::new(DEBUG_EXIT).write(value) };
     // Bochs ends its run when it reads this word here.

@@ -19,9 +19,13 @@ mod clock;
 mod console;
 mod exit;
 mod firmware;
+mod framebuffer;
+mod layouts;
 mod mem;
 mod msr;
+mod neighbour;
 mod options;
+mod oracle;
 mod pci;
 mod percpu;
 mod pic;
@@ -33,8 +37,11 @@ mod scribble;
 mod sleep;
 mod smp;
 mod stacks;
+mod sweep;
 mod tables;
+mod timings;
 mod traps;
+mod window;
 
 use bootinfo::BootInfo;
 use firmware::Firmware;
@@ -62,7 +69,10 @@ extern "C" fn kernel_main(magic: u32, info: usize) -> ! {
         refusal()
     );
 
-    let mut verdict = Verdict::default();
+    let mut verdict = Verdict {
+        ram_end: info.ram_end,
+        ..Verdict::default()
+    };
     if bench::wanted(info.command_line()) {
         verdict.bring_up(0);
         bench::run(policy, &mut verdict);
@@ -88,6 +98,15 @@ fn live(verdict: &mut Verdict, round: u32, boot: &BootCpu) {
     verdict.bring_up(round);
     verdict.compare(round, Some(boot));
     verdict.change(round);
+    if options::get().framebuffer {
+        verdict.framebuffer(round);
+    }
+    if options::get().oracle && round == 0 {
+        verdict.oracle();
+    }
+    if options::get().neighbour && round == 0 {
+        verdict.neighbour();
+    }
 }
 
 /// Tries the #GP handler with the upper half of a 32-bit register (IA32_PKRS), which even emulators that take any MTRR refuse.

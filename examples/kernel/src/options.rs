@@ -70,6 +70,12 @@ pub struct Options {
     pub cpus: usize,
     /// A line per CPU and round, or only the counts.
     pub quiet: bool,
+    /// In each round, gives the frame buffer a write-combining range, and takes it back.
+    pub framebuffer: bool,
+    /// At boot, touches memory of every type for an emulator that tells what it sees.
+    pub oracle: bool,
+    /// At boot, measures what a writer to the frame buffer does to its neighbours.
+    pub neighbour: bool,
 }
 
 static OPTIONS: Racy<Options> = Racy::new(Options::DEFAULT);
@@ -98,6 +104,9 @@ impl Options {
         rounds: 1,
         cpus: usize::MAX,
         quiet: false,
+        framebuffer: false,
+        oracle: false,
+        neighbour: false,
     };
 
     /// Reads a command line; a value it does not know is an error that names the word.
@@ -125,6 +134,10 @@ impl Options {
                 ("rounds", count) => options.rounds = count.parse().map_err(|_| word)?,
                 ("cpus", count) => options.cpus = count.parse().map_err(|_| word)?,
                 ("quiet", "") => options.quiet = true,
+                ("wc", "framebuffer") => options.framebuffer = true,
+                ("oracle", "types") => options.oracle = true,
+                ("workload", "wc-neighbour") => options.neighbour = true,
+                ("wc" | "oracle" | "workload", _) => return Err(word),
                 ("resync" | "scribble" | "wake" | "trampoline" | "order" | "hold", _) => {
                     return Err(word);
                 }

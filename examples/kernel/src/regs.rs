@@ -2,6 +2,9 @@
 
 use crate::msr;
 use core::fmt;
+use mtrr_pat::pat::Pat;
+use mtrr_pat::regs::{MtrrCap, MtrrDefType, VariableMtrr};
+use mtrr_pat::snapshot::Snapshot;
 use x86_64::registers::control::Cr0;
 
 const CAP: u32 = 0xfe;
@@ -91,6 +94,28 @@ impl RegFile {
     /// CR0.CD or NW set: the CPU runs without caching, whatever the MTRRs say.
     pub fn caching_off(&self) -> bool {
         self.cr0 & CR0_CD_NW != 0
+    }
+
+    /// The same words as the crate has them, to be asked by its lookup; what this file does not hold comes from `like`.
+    pub fn snapshot(&self, like: &Snapshot) -> Snapshot {
+        Snapshot {
+            cap: like.cap.and(Some(MtrrCap::from_raw(self.cap))),
+            def_type: MtrrDefType::from_raw(self.def_type),
+            variable: self.pairs.map(|[base, mask]| VariableMtrr { base, mask }),
+            fixed: self.fixed,
+            pat: like.pat.and(Some(Pat::from_raw(self.pat))),
+            ..*like
+        }
+    }
+
+    /// Which types the variable ranges that match an address have, one bit each: from the words alone.
+    pub fn variable_types_at(&self, addr: u64) -> u32 {
+        let matches = |[base, mask]: &[u64; 2]| {
+            let compared = mask & !0xfff;
+            mask & 0x800 != 0 && addr & compared == base & compared
+        };
+        let pairs = self.pairs.iter().filter(|pair| matches(pair));
+        pairs.fold(0, |types, [base, _]| types | 1 << (base & 0x1f))
     }
 
     /// What differs from `other`.

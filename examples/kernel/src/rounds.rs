@@ -3,16 +3,21 @@
 
 use crate::caching::{self, BOOT};
 use crate::firmware::Firmware;
+use crate::framebuffer::Area;
 use crate::percpu::{self, SLOTS};
 use crate::regs::RegFile;
 use crate::{apic, console, options, pic, println, sleep, smp, tables};
 use mtrr_pat::error::Error;
 use mtrr_pat::report::Outcome;
 
-/// What went wrong so far, in registers that differ and in things that failed.
+/// What went wrong so far, in registers that differ and in things that failed; and the machine it is about.
 #[derive(Default)]
 pub struct Verdict {
     pub differ: usize,
+    /// First byte above all RAM, or 0 when nobody says.
+    pub ram_end: u64,
+    /// Memory for write-combining, once it has been looked for.
+    pub area: Option<Area>,
 }
 
 /// What the boot CPU came to a round with, and what the crate did about it.
@@ -22,12 +27,12 @@ pub struct BootCpu {
 }
 
 impl Verdict {
-    fn failed(&mut self, what: core::fmt::Arguments) {
+    pub fn failed(&mut self, what: core::fmt::Arguments) {
         println!("FAILED {what}");
         self.differ += 1;
     }
 
-    fn expect<T>(&mut self, what: &str, result: Result<T, Error>) -> Option<T> {
+    pub fn expect<T>(&mut self, what: &str, result: Result<T, Error>) -> Option<T> {
         match result {
             Ok(value) => Some(value),
             Err(error) => {

@@ -2,7 +2,7 @@
 
 use crate::options::{self, Trampoline};
 use crate::percpu::{self, ABSENT, ARRIVED, MAIL, ONLINE, PARKED, SLOTS};
-use crate::{apic, bench, caching, clock, tables};
+use crate::{apic, bench, caching, clock, sweep, tables};
 use core::arch::asm;
 use core::ptr;
 use core::sync::atomic::AtomicU32;
@@ -137,19 +137,32 @@ pub enum Request {
     Record = 1,
     /// Stop for good, with interrupts off: the machine is about to sleep.
     Park = 2,
+    /// Sweep memory until told to stop.
+    Sweep = 3,
 }
 
 /// Asks CPU `n`, and waits for it. False if it does not answer.
 pub fn ask(n: usize, request: Request) -> bool {
-    let (mail, slot) = (&MAIL[n], &SLOTS[n]);
+    answered(n, post(n, request))
+}
+
+/// Asks CPU `n`; gives the number of the request.
+pub fn post(n: usize, request: Request) -> u32 {
+    let mail = &MAIL[n];
     let number = mail.sequence.load(Relaxed).wrapping_add(1);
     mail.request.store(request as u32, Relaxed);
     mail.sequence.store(number, Release); // pairs with the Acquire in `serve`
+    apic::kick(n);
+    number
+}
+
+/// Waits for CPU `n` to carry a request out. False if it does not.
+pub fn answered(n: usize, number: u32) -> bool {
     for _ in 0..REQUEST_US / KICK_AGAIN_US {
-        apic::kick(n);
-        if clock::wait_until(KICK_AGAIN_US, || slot.done.load(Acquire) == number) {
+        if clock::wait_until(KICK_AGAIN_US, || SLOTS[n].done.load(Acquire) == number) {
             return true;
         }
+        apic::kick(n);
     }
     false
 }
@@ -166,6 +179,9 @@ pub fn serve(n: usize) {
     if request == Request::Record as u32 {
         // SAFETY: the boot CPU reads `after` only after `done` says so.
         unsafe { (*slot.after.get()).read_into() };
+    }
+    if request == Request::Sweep as u32 {
+        sweep::serve(n);
     }
     if request == Request::Park as u32 {
         slot.phase.store(PARKED, Relaxed);

@@ -8,8 +8,8 @@ use crate::racy::Racy;
 use core::arch::asm;
 use core::mem::MaybeUninit;
 
-/// Stack that a CPU's own code runs on.
-const OWN: usize = 64 * 1024;
+/// Stack that a CPU's own code runs on. The boot CPU's has room for two layout edits and a plan; an AP needs a quarter.
+const OWN: usize = 96 * 1024;
 /// Interrupt stacks, by IST slot of `tables.rs`: kick (runs the crate), #GP fixup, NMI, fatal (prints).
 const INTERRUPT: [usize; 4] = [48 * 1024, 4096, 4096, 8 * 1024];
 /// Left alone below the stack pointer of the CPU that paints its own stack.

@@ -1,0 +1,245 @@
+//! `wc=framebuffer`: a write-combining range for the display adapter's memory, planned on top of the firmware's map, given to all
+//! CPUs while they run, checked on each of them, and taken back.
+
+use crate::caching;
+use crate::percpu::{self, SLOTS};
+use crate::println;
+use crate::racy::Racy;
+use crate::regs::RegFile;
+use crate::rounds::Verdict;
+use core::fmt;
+use core::ops::Range;
+use mtrr_pat::layout::{
+    Edit, LayoutError, Outcome, Plan, Priority, Region, Scratch, Want, scratch_len,
+};
+use mtrr_pat::lookup::MtrrMap;
+use mtrr_pat::memtype::MemType;
+use mtrr_pat::ranges::PhysBits;
+use mtrr_pat::snapshot::Snapshot;
+
+/// What a plan takes that has to give something up, on machines with up to so many variable ranges.
+const SCRATCH: usize = scratch_len(16, PhysBits::MAX);
+static PLANNING: Racy<[Scratch; SCRATCH]> = Racy::new([Scratch::EMPTY; SCRATCH]);
+
+const WRITE_BACK: Want = Want::Type(MemType::WriteBack);
+
+/// The memory that the range is for.
+#[derive(Clone)]
+pub struct Area {
+    pub range: Range<u64>,
+    /// Whether a display adapter is there.
+    pub adapter: bool,
+}
+
+impl Area {
+    /// The display adapter's; without one 16 MiB of addresses where nothing is, so that everything but the display can be tried.
+    pub fn find(bits: PhysBits) -> Self {
+        let nowhere = bits.end() / 4 * 3;
+        crate::pci::framebuffer().map_or(
+            Self {
+                range: nowhere..nowhere + (16 << 20),
+                adapter: false,
+            },
+            |range| Self {
+                range,
+                adapter: true,
+            },
+        )
+    }
+}
+
+impl fmt::Display for Area {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Range { start, end } = self.range;
+        let kind = if self.adapter {
+            "frame buffer of the display adapter"
+        } else {
+            "no display adapter: addresses where nothing is instead"
+        };
+        write!(f, "{start:#x}-{:#x}, {kind}", end - 1)
+    }
+}
+
+/// The map of `now` with another type for some memory. Touches as few registers as can be; where they do not reach, what lies above
+/// all RAM may have any type; and where that does not help, the least damage is done, and printed.
+#[inline(never)] // several KiB of stack
+pub fn planned(
+    now: &Snapshot,
+    range: &Range<u64>,
+    memtype: MemType,
+    ram_end: u64,
+) -> Result<Option<(Edit, Plan)>, LayoutError> {
+    let mut edit = Edit::of(now)?;
+    edit.set(Region::mmio(range.start, range.end, memtype).priority(Priority::High))?;
+    let mut outcome = edit.plan()?;
+    if let Outcome::Impossible { need, have } = outcome {
+        println!("wc: an exact map takes {need} variable ranges, {have} are there");
+        if ram_end != 0 {
+            forget_above(&mut edit, ram_end.max(1 << 32))?;
+            outcome = edit.replan()?;
+        }
+    }
+    if let Outcome::Impossible { .. } = outcome {
+        println!("wc: nor is it enough to give up what lies above all RAM");
+        // SAFETY: only the boot CPU plans, one plan at a time.
+        outcome = edit.replan_least_damage(unsafe { &mut *PLANNING.get() })?;
+    }
+    Ok(match outcome {
+        Outcome::Exact(plan) | Outcome::Relaxed { plan, .. } => Some((edit, plan)),
+        Outcome::Impossible { .. } => None,
+    })
+}
+
+/// Lets memory above `end` have any type, where it is write-back now and there is no RAM.
+fn forget_above(edit: &mut Edit, end: u64) -> Result<(), LayoutError> {
+    let mut at = end;
+    loop {
+        let wanted = |region: &&Region| region.end > at && region.want == WRITE_BACK;
+        let Some(region) = edit.regions().iter().find(wanted).copied() else {
+            return Ok(());
+        };
+        println!(
+            "wc: nothing is at {:#x}-{:#x}",
+            at.max(region.start),
+            region.end - 1
+        );
+        edit.set(Region::dont_care(at.max(region.start), region.end))?;
+        at = region.end;
+    }
+}
+
+impl Verdict {
+    /// Adds the range on all CPUs, checks it, takes it back, checks that.
+    pub fn framebuffer(&mut self, round: u32) {
+        let Some(before) = self.expect("reading the target", caching::target()) else {
+            return;
+        };
+        // Once: an adapter comes out of S3 without an address until its driver gives it the old one again.
+        let area = self
+            .area
+            .get_or_insert_with(|| Area::find(before.phys_bits));
+        let area = area.clone();
+        println!("round {round}: wc: {area}");
+        let raw_before = *caching::wanted();
+        let plan = planned(&before, &area.range, MemType::WriteCombining, self.ram_end);
+        let (edit, plan) = match plan {
+            Ok(Some(planned)) => planned,
+            Ok(None) => {
+                return println!("round {round}: wc: no plan is allowed to give so much up");
+            }
+            Err(error) => return self.failed(format_args!("wc: {error}")),
+        };
+        let target = edit.target(&plan);
+        print_plan(round, &before, &plan);
+        for loss in edit.losses(&plan) {
+            let (first, last) = (loss.start, loss.end - 1);
+            let (wanted, got) = (loss.wanted, loss.got);
+            println!("round {round}: wc: given up: {first:#x}-{last:#x} {wanted}, gets {got}");
+        }
+        if let Some(summary) = self.expect("adding the range", caching::change_to(&target)) {
+            self.compare(round, None);
+            for n in 0..percpu::count() {
+                self.check_added(round, n, &area, &before, &edit, &plan);
+            }
+            println!("round {round}: wc: added on {} CPUs", summary.cpus);
+        }
+        if let Some(summary) = self.expect("taking it back", caching::change_to(&before)) {
+            self.compare(round, None);
+            for n in 0..percpu::count() {
+                self.check_undone(n, &raw_before, &before);
+            }
+            println!("round {round}: wc: undone on {} CPUs", summary.cpus);
+        }
+    }
+
+    /// CPU `n` has write-combining there by the crate's lookup *and* by its registers as read, and nothing changed elsewhere but
+    /// what the plan said.
+    fn check_added(
+        &mut self,
+        round: u32,
+        n: usize,
+        area: &Area,
+        before: &Snapshot,
+        edit: &Edit,
+        plan: &Plan,
+    ) {
+        let registers = registers_of(n);
+        let now = registers.snapshot(before);
+        let looked_up = MtrrMap::new(&now).over(area.range.clone()).uniform();
+        let Range { start, end } = area.range;
+        let pages = [start, start + (end - start) / 2, end - 0x1000];
+        let wc_alone = 1 << MemType::WriteCombining.raw();
+        let raw = pages
+            .map(|page| registers.variable_types_at(page))
+            .map(|types| types == wc_alone);
+        let announced = |start, end| {
+            let holds = |first, behind| first <= start && end <= behind;
+            let mut free = edit.regions().iter();
+            holds(area.range.start, area.range.end)
+                || free.any(|free| free.want == Want::DontCare && holds(free.start, free.end))
+                || edit.losses(plan).any(|loss| holds(loss.start, loss.end))
+        };
+        let strays = MtrrMap::new(before)
+            .differences(&MtrrMap::new(&now))
+            .filter(|difference| !announced(difference.start, difference.end))
+            .count();
+        crate::print!("round {round}: wc: cpu {n}: the crate's lookup says ");
+        match looked_up {
+            Some(memtype) => crate::print!("{memtype}"),
+            None => crate::print!("mixed"),
+        }
+        let right = raw.iter().filter(|right| **right).count();
+        println!("; its registers WC alone on {right} of 3 pages; {strays} changes elsewhere");
+        let right = looked_up == Some(MemType::WriteCombining.into());
+        if !right || raw != [true; 3] || strays != 0 {
+            self.failed(format_args!("CPU {n} does not have the range"));
+        }
+    }
+
+    /// CPU `n` has every register as it was, and nothing is left of the range in the map.
+    fn check_undone(&mut self, n: usize, raw_before: &RegFile, before: &Snapshot) {
+        let registers = registers_of(n);
+        let differs = registers.diff(raw_before).registers();
+        let now = MtrrMap::new(&registers.snapshot(before));
+        let strays = MtrrMap::new(before).differences(&now).count();
+        if differs != 0 || strays != 0 {
+            self.failed(format_args!(
+                "CPU {n}: {differs} registers and {strays} ranges are not what they were"
+            ));
+        }
+    }
+}
+
+/// What CPU `n` read for the last comparison.
+fn registers_of(n: usize) -> &'static RegFile {
+    // SAFETY: CPU `n` writes it only when asked, and has answered.
+    unsafe { &*SLOTS[n].after.get() }
+}
+
+fn print_plan(round: u32, before: &Snapshot, plan: &Plan) {
+    let used = before.variable_ranges().iter().filter(|pair| pair.valid());
+    println!(
+        "round {round}: wc: planned, {} of {} variable ranges where {} were used: {}",
+        plan.registers().len(),
+        before.variable_count(),
+        used.count(),
+        OneLine(plan)
+    );
+}
+
+/// A plan on one line of the log.
+struct OneLine<'a>(&'a Plan);
+
+impl fmt::Display for OneLine<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "default {}", self.0.default_type().short())?;
+        self.0.registers().iter().try_for_each(|pair| {
+            match (pair.block(self.0.phys_bits()), pair.memtype()) {
+                (Some((start, bytes)), Ok(memtype)) => {
+                    write!(f, ", {start:#x}+{bytes:#x} {}", memtype.short())
+                }
+                _ => write!(f, ", {pair:?}"),
+            }
+        })
+    }
+}

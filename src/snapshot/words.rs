@@ -1,0 +1,67 @@
+//! A snapshot as plain words, for shared memory.
+
+use super::Snapshot;
+use crate::pat::Pat;
+use crate::regs::{FIXED_COUNT, MAX_VARIABLE, MtrrCap, MtrrDefType, SysCfg};
+
+/// Words a [`Snapshot`] takes in shared memory.
+pub(crate) const SNAPSHOT_WORDS: usize = 6 + FIXED_COUNT + 2 * MAX_VARIABLE;
+
+/// Bits of the word that says which parts of a snapshot exist.
+const HAS_CAP: u64 = 1;
+const HAS_PAT: u64 = 2;
+const HAS_SYSCFG: u64 = 4;
+const DRAM_BITS: u64 = 8;
+
+impl Snapshot {
+    /// The words, in a fixed order.
+    pub(crate) fn to_words(self) -> [u64; SNAPSHOT_WORDS] {
+        let flag = |set: bool, bit: u64| if set { bit } else { 0 };
+        let parts = flag(self.cap.is_some(), HAS_CAP)
+            | flag(self.pat.is_some(), HAS_PAT)
+            | flag(self.syscfg.is_some(), HAS_SYSCFG)
+            | flag(self.fixed_dram_bits, DRAM_BITS);
+        let head = [
+            parts,
+            self.cap.map_or(0, MtrrCap::raw),
+            self.def_type.raw(),
+            self.pat.map_or(0, Pat::raw),
+            self.syscfg.map_or(0, SysCfg::raw),
+            self.top_mem2,
+        ];
+        let pairs = self.variable.iter().flat_map(|pair| [pair.base, pair.mask]);
+        let all = head.into_iter().chain(self.fixed).chain(pairs);
+        let mut words = [0; SNAPSHOT_WORDS];
+        for (word, value) in words.iter_mut().zip(all) {
+            *word = value;
+        }
+        words
+    }
+
+    /// How many words, from the first, tell everything about a machine of this many pairs: who
+    /// runs uncached pays for each.
+    pub(crate) const fn words_for(pairs: usize) -> usize {
+        SNAPSHOT_WORDS - 2 * MAX_VARIABLE.saturating_sub(pairs)
+    }
+
+    /// What [`Snapshot::to_words`] took apart, in place, over an empty one or one that was filled
+    /// like this before; words of pairs that do not exist are not looked at.
+    pub(crate) fn fill_from(&mut self, words: &[u64]) {
+        let mut words = words.iter().copied();
+        let mut next = || words.next().unwrap_or(0);
+        let parts = next();
+        let has = |bit: u64, raw: u64| (parts & bit != 0).then_some(raw);
+        self.cap = has(HAS_CAP, next()).map(MtrrCap::from_raw);
+        self.def_type = MtrrDefType::from_raw(next());
+        self.pat = has(HAS_PAT, next()).map(Pat::from_raw);
+        self.syscfg = has(HAS_SYSCFG, next()).map(SysCfg::from_raw);
+        self.fixed_dram_bits = parts & DRAM_BITS != 0;
+        self.top_mem2 = next();
+        self.fixed = core::array::from_fn(|_| next());
+        let pairs = self.variable_count();
+        for pair in self.variable.iter_mut().take(pairs) {
+            pair.base = next();
+            pair.mask = next();
+        }
+    }
+}

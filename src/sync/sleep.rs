@@ -1,0 +1,92 @@
+//! Suspend and resume: what is saved, and what the boot CPU gets back.
+//!
+//! Owns the phase of the machine; the registers are brought in line as on any other CPU.
+
+use super::in_line::nobody_else;
+use super::{CacheSync, RUNNING, SUSPENDED};
+use crate::atomic::Ordering;
+use crate::cpu::CpuOps;
+use crate::delta::{Changes, Delta};
+use crate::error::Error;
+use crate::rendezvous::CpuState;
+use crate::report::Outcome;
+use crate::snapshot::Snapshot;
+
+/// What the boot CPU's registers said when the machine was suspended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Saved {
+    /// Groups in which they differed from the target: firmware or the kernel wrote them behind
+    /// this crate's back. They are the target now, unless the machine was suspended already.
+    pub changes: Changes,
+    /// Generation of the target that will be restored.
+    pub epoch: u32,
+}
+
+impl<const CPUS: usize> CacheSync<CPUS> {
+    /// Saves the boot CPU's registers before the machine loses them. On the boot CPU, after the APs
+    /// were stopped or are about to be.
+    ///
+    /// In a machine that is suspended already (a resume that was given up, a second suspend) the
+    /// saved state is kept: the boot CPU may itself be out of line.
+    ///
+    /// # Errors
+    /// [`Error::NotInitialised`], [`Error::ReadFault`], [`Error::Busy`] while a rendezvous is open.
+    pub fn suspend(&self, cpu: &mut impl CpuOps) -> Result<Saved, Error> {
+        let decided = self.decided()?;
+        if self.gate.open() {
+            return Err(Error::Busy);
+        }
+        let (epoch, want) = self.target(cpu)?;
+        let have = Snapshot::capture(cpu, &decided.platform, decided.policy.amd_fixed)?;
+        let changes = Delta::between(&have, &want)?.changes();
+        let mut saved = Saved { changes, epoch };
+        let running = self.boot.phase.load(Ordering::Relaxed) == RUNNING;
+        if running && !changes.is_empty() {
+            saved.epoch = self
+                .target
+                .replace(cpu, &have.to_words(), self.target.online())
+                .map_err(|_| Error::Busy)?;
+        }
+        self.boot.phase.store(SUSPENDED, Ordering::Release);
+        self.flush(cpu);
+        Ok(saved)
+    }
+
+    /// Takes a suspend back that did not happen: no CPU lost anything.
+    ///
+    /// # Errors
+    /// [`Error::WrongPhase`] when the machine is not suspended.
+    pub fn suspend_aborted(&self) -> Result<(), Error> {
+        let suspended = self.boot.phase.compare_exchange(SUSPENDED, RUNNING);
+        suspended.map(|_| ()).map_err(|_| Error::WrongPhase)
+    }
+
+    /// Gives the boot CPU its registers back after it woke, and forgets all APs: they are absent
+    /// until declared starting. On the boot CPU `me`, before any SIPI.
+    ///
+    /// # Errors
+    /// [`Error::NotInitialised`], [`Error::CpuOutOfRange`]; [`Error::WrongPhase`] without a suspend.
+    /// When the registers cannot be restored the outcome carries the error and the machine stays
+    /// suspended: the saved state is not lost.
+    pub fn boot_resume(&self, cpu: &mut impl CpuOps, me: usize) -> Result<Outcome, Error> {
+        let decided = self.decided()?;
+        let boot = self.slot(me)?;
+        if self.boot.phase.load(Ordering::Acquire) != SUSPENDED {
+            return Err(Error::WrongPhase);
+        }
+        self.gate.reset();
+        for slot in &self.slots {
+            slot.reset(cpu);
+        }
+        boot.set_state(cpu, CpuState::Running);
+        let outcome = self.bring_in_line(decided, cpu, me, &mut nobody_else());
+        if outcome.error.is_none() {
+            // A locked instruction: not before this CPU's MTRRs are on again.
+            self.target.recount(1);
+            boot.record.counted.store(1, Ordering::Relaxed);
+            self.boot.phase.store(RUNNING, Ordering::Release);
+        }
+        self.flush(cpu);
+        Ok(outcome)
+    }
+}
