@@ -65,29 +65,48 @@ impl Plan {
         policy: &Policy,
         arrival: Arrival,
     ) -> Result<Self, Error> {
-        let mut here = *platform;
-        let mut plan = Self {
+        let mut plan = Self::nothing(platform);
+        plan.look(cpu, want, platform, policy, arrival)?;
+        Ok(plan)
+    }
+
+    /// A plan that was not made yet.
+    pub(crate) const fn nothing(platform: &Platform) -> Self {
+        Self {
             have: Snapshot::empty(platform.phys_bits),
             marks: Marks::NONE,
             caching_off: false,
             mtrr_error: None,
-        };
+        }
+    }
+
+    /// [`Plan::examine`] in place, over [`Plan::nothing`].
+    pub(crate) fn look(
+        &mut self,
+        cpu: &mut impl CpuOps,
+        want: &Snapshot,
+        platform: &Platform,
+        policy: &Policy,
+        arrival: Arrival,
+    ) -> Result<(), Error> {
+        let mut here = *platform;
         if arrival == Arrival::First
             && let Err(error) = compare_cap(cpu, platform)
         {
             here.mtrr = Err(error);
-            plan.mtrr_error = Some(error);
+            self.mtrr_error = Some(error);
         }
-        if let Err(error) = plan.compare(cpu, want, &here, policy) {
+        if let Err(error) = self.compare(cpu, want, &here, policy) {
             if here.mtrr.is_err() {
                 return Err(error);
             }
             here.mtrr = Err(error);
-            plan.mtrr_error = Some(error);
-            plan.compare(cpu, want, &here, policy)?;
+            self.mtrr_error = Some(error);
+            self.have = Snapshot::empty(platform.phys_bits);
+            self.compare(cpu, want, &here, policy)?;
         }
-        plan.caching_off = cpu.read_cr0() & (CR0_CD | CR0_NW) != 0;
-        Ok(plan)
+        self.caching_off = cpu.read_cr0() & (CR0_CD | CR0_NW) != 0;
+        Ok(())
     }
 
     fn compare(

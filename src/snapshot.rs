@@ -152,14 +152,13 @@ impl Snapshot {
         Ok(found)
     }
 
-    /// [`Snapshot::capture`] in place: a CPU's stack holds few of these.
+    /// [`Snapshot::capture`] in place, over an empty one: a CPU's stack holds few of these.
     pub(crate) fn recapture(
         &mut self,
         cpu: &mut impl CpuOps,
         platform: &Platform,
         amd_fixed: AmdFixed,
     ) -> Result<(), Error> {
-        *self = Self::empty(platform.phys_bits);
         if let Ok(cap) = platform.mtrr {
             self.cap = Some(cap);
             self.def_type = MtrrDefType::from_raw(read(cpu, MsrAddr::MTRR_DEF_TYPE)?);
@@ -191,7 +190,7 @@ impl Snapshot {
     ) -> Result<(), Error> {
         let exposed = ExposedDramBits::enter(cpu, self.syscfg, platform, amd_fixed)?;
         let mut result = Ok(());
-        for (word, range) in self.fixed.iter_mut().zip(FIXED_RANGES) {
+        for (word, range) in self.fixed.iter_mut().zip(&FIXED_RANGES) {
             match read(cpu, range.msr) {
                 Ok(value) => *word = value,
                 Err(error) => {

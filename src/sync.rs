@@ -157,10 +157,9 @@ impl<const CPUS: usize> CacheSync<CPUS> {
     /// a CPU waits.
     pub fn target(&self, cpu: &mut impl CpuOps) -> Result<(u32, Snapshot), Error> {
         let decided = self.decided()?;
-        let deadline = Deadline::after(cpu, decided.policy.bounds.finish);
-        let (epoch, words) = self.target.copy(cpu, deadline).ok_or(Error::TargetBusy)?;
-        let phys_bits = decided.platform.phys_bits;
-        Ok((epoch, Snapshot::from_words(&words, phys_bits)))
+        let mut target = Snapshot::empty(decided.platform.phys_bits);
+        let epoch = self.copy_target(decided, cpu, &mut target)?;
+        Ok((epoch, target))
     }
 
     /// CPUs that came online and were brought in line with the target, the boot CPU too.
@@ -232,6 +231,24 @@ impl<const CPUS: usize> CacheSync<CPUS> {
     #[must_use]
     pub const fn report(&self) -> Report<'_> {
         Report::of(&self.slots)
+    }
+
+    /// Copies the target over an empty snapshot or an older copy; returns its epoch. In place: a CPU
+    /// that runs uncached pays for every move.
+    fn copy_target(
+        &self,
+        decided: &Decided,
+        cpu: &mut impl CpuOps,
+        target: &mut Snapshot,
+    ) -> Result<u32, Error> {
+        let deadline = Deadline::after(cpu, decided.policy.bounds.finish);
+        let mut words = [0; SNAPSHOT_WORDS];
+        let used = Snapshot::words_for(decided.platform.variable_count());
+        let words = words.get_mut(..used).unwrap_or_default();
+        let epoch = self.target.copy(cpu, deadline, words);
+        let epoch = epoch.ok_or(Error::TargetBusy)?;
+        target.fill_from(words);
+        Ok(epoch)
     }
 
     fn decided(&self) -> Result<&Decided, Error> {

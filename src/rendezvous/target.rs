@@ -70,26 +70,26 @@ impl<const N: usize> Target<N> {
         Online(self.online.load(Ordering::Acquire))
     }
 
-    /// Copies the target whole, with the epoch it belongs to, or an earlier one: coming online
-    /// with it then fails.
+    /// Copies as many words of the target as `words` holds, and returns the epoch they belong to,
+    /// or an earlier one: coming online with them then fails.
     ///
     /// `None` when the boot CPU does not finish writing it before the deadline.
     pub(crate) fn copy(
         &self,
         cpu: &mut impl CpuOps,
         deadline: Deadline,
-    ) -> Option<(u32, [u64; N])> {
+        words: &mut [u64],
+    ) -> Option<u32> {
         loop {
             let epoch = self.online().epoch();
             let before = self.serial.load(Ordering::Acquire);
             if before & 1 == 0 {
-                let mut words = [0; N];
                 for (copy, word) in words.iter_mut().zip(&self.words) {
                     // Acquire: if it sees a word of a newer target, it sees the serial before it.
                     *copy = word.load(Ordering::Acquire);
                 }
                 if self.serial.load(Ordering::Relaxed) == before {
-                    return Some((epoch, words));
+                    return Some(epoch);
                 }
             }
             if deadline.passed(cpu) {

@@ -2,8 +2,7 @@
 
 use super::Snapshot;
 use crate::pat::Pat;
-use crate::ranges::PhysBits;
-use crate::regs::{FIXED_COUNT, MAX_VARIABLE, MtrrCap, MtrrDefType, SysCfg, VariableMtrr};
+use crate::regs::{FIXED_COUNT, MAX_VARIABLE, MtrrCap, MtrrDefType, SysCfg};
 
 /// Words a [`Snapshot`] takes in shared memory.
 pub(crate) const SNAPSHOT_WORDS: usize = 6 + FIXED_COUNT + 2 * MAX_VARIABLE;
@@ -39,24 +38,30 @@ impl Snapshot {
         words
     }
 
-    /// What [`Snapshot::to_words`] took apart.
-    pub(crate) fn from_words(words: &[u64; SNAPSHOT_WORDS], phys_bits: PhysBits) -> Self {
-        let mut found = Self::empty(phys_bits);
+    /// How many words, from the first, tell everything about a machine of this many pairs: who
+    /// runs uncached pays for each.
+    pub(crate) const fn words_for(pairs: usize) -> usize {
+        SNAPSHOT_WORDS - 2 * MAX_VARIABLE.saturating_sub(pairs)
+    }
+
+    /// What [`Snapshot::to_words`] took apart, in place, over an empty one or one that was filled
+    /// like this before; words of pairs that do not exist are not looked at.
+    pub(crate) fn fill_from(&mut self, words: &[u64]) {
         let mut words = words.iter().copied();
         let mut next = || words.next().unwrap_or(0);
         let parts = next();
         let has = |bit: u64, raw: u64| (parts & bit != 0).then_some(raw);
-        found.cap = has(HAS_CAP, next()).map(MtrrCap::from_raw);
-        found.def_type = MtrrDefType::from_raw(next());
-        found.pat = has(HAS_PAT, next()).map(Pat::from_raw);
-        found.syscfg = has(HAS_SYSCFG, next()).map(SysCfg::from_raw);
-        found.fixed_dram_bits = parts & DRAM_BITS != 0;
-        found.top_mem2 = next();
-        found.fixed = core::array::from_fn(|_| next());
-        found.variable = core::array::from_fn(|_| VariableMtrr {
-            base: next(),
-            mask: next(),
-        });
-        found
+        self.cap = has(HAS_CAP, next()).map(MtrrCap::from_raw);
+        self.def_type = MtrrDefType::from_raw(next());
+        self.pat = has(HAS_PAT, next()).map(Pat::from_raw);
+        self.syscfg = has(HAS_SYSCFG, next()).map(SysCfg::from_raw);
+        self.fixed_dram_bits = parts & DRAM_BITS != 0;
+        self.top_mem2 = next();
+        self.fixed = core::array::from_fn(|_| next());
+        let pairs = self.variable_count();
+        for pair in self.variable.iter_mut().take(pairs) {
+            pair.base = next();
+            pair.mask = next();
+        }
     }
 }

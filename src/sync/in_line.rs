@@ -10,7 +10,7 @@ use crate::delta::Changes;
 use crate::error::{Error, Left};
 use crate::program::{Need, Plan, flush_tlb, turn_caching_on};
 use crate::rendezvous::hold::{Core, Refused, enter, hold_point, leave};
-use crate::rendezvous::slot::{Deadline, publish};
+use crate::rendezvous::slot::publish;
 use crate::report::{Outcome, Path};
 use crate::snapshot::Snapshot;
 
@@ -85,12 +85,10 @@ impl<const CPUS: usize> CacheSync<CPUS> {
         outcome: &mut Outcome,
     ) -> Result<(), Error> {
         let slot = self.slot(number)?;
-        let bounds = &decided.policy.bounds;
+        let mut want = Snapshot::empty(decided.platform.phys_bits);
         outcome.path = Path::InSync;
         for _ in 0..COPIES {
-            let deadline = Deadline::after(cpu, bounds.finish);
-            let (epoch, words) = self.target.copy(cpu, deadline).ok_or(Error::TargetBusy)?;
-            let want = Snapshot::from_words(&words, decided.platform.phys_bits);
+            let epoch = self.copy_target(decided, cpu, &mut want)?;
             self.act(decided, cpu, number, consent, &want, outcome)?;
             slot.record.epoch.store(epoch, Ordering::Relaxed);
             let counted = slot.record.counted.load(Ordering::Relaxed) != 0;
@@ -124,8 +122,9 @@ impl<const CPUS: usize> CacheSync<CPUS> {
             // A sibling that came first may be waiting for this CPU.
             hold_point(core, cpu, &policy.bounds, usize::MAX);
             let seen = core.sibling_windows();
-            let plan = Plan::examine(cpu, want, platform, policy, arrival(slot));
-            let mut plan = plan.inspect_err(|_| turn_caching_on(cpu))?;
+            let mut plan = Plan::nothing(platform);
+            let examined = plan.look(cpu, want, platform, policy, arrival(slot));
+            examined.inspect_err(|_| turn_caching_on(cpu))?;
             outcome.changes |= plan.changes();
             if plan.need() == Need::Nothing && plan.mtrr_error().is_none() {
                 return Ok(());

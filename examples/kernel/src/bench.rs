@@ -25,6 +25,7 @@ use mtrr_pat::topology::Place;
 
 /// Turns of each side on one AP, and meetings.
 const TURNS: usize = 64;
+const IN_A_ROW: usize = 8;
 const MEETINGS: usize = 9;
 /// APs that take turns alone.
 const MOST_APS: usize = 3;
@@ -204,18 +205,24 @@ fn count(spoil: bool) {
     }
 }
 
-/// One AP at a time, both sides in turns.
+/// One AP at a time; each side has a few turns in a row, so that none finds the TLB as the other's flushes left it.
 fn alone(state: &str, spoil: bool) {
     let (mut ours, mut peer) = ([0; TURNS * MOST_APS], [0; TURNS * MOST_APS]);
-    let aps = (percpu::count() - 1).min(MOST_APS);
-    let turns = TURNS * aps;
-    for i in 0..turns {
-        let n = 1 + i % aps;
-        declare(&EARLY, n);
-        prepare(n, spoil);
-        ours[i] = turn(n, Turn::Early);
-        prepare(n, spoil);
-        peer[i] = turn(n, Turn::Peer);
+    let turns = TURNS * (percpu::count() - 1).min(MOST_APS);
+    let blocks = ours[..turns]
+        .chunks_mut(IN_A_ROW)
+        .zip(peer[..turns].chunks_mut(IN_A_ROW));
+    for (i, (ours, peer)) in blocks.enumerate() {
+        let n = 1 + i * IN_A_ROW / TURNS;
+        for ticks in ours {
+            declare(&EARLY, n);
+            prepare(n, spoil);
+            *ticks = turn(n, Turn::Early);
+        }
+        for ticks in peer {
+            prepare(n, spoil);
+            *ticks = turn(n, Turn::Peer);
+        }
     }
     report("alone", state, &mut ours[..turns], &mut peer[..turns]);
 }

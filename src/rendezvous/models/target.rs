@@ -23,7 +23,8 @@ fn come_online(target: &Target<2>, patience: u64, times: u32) -> Result<u64, &'s
     let cpu = &mut Cpu::default();
     for _ in 0..times {
         let deadline = Deadline::after(cpu, patience);
-        let (epoch, words) = target.copy(cpu, deadline).ok_or("busy")?;
+        let mut words = [0; 2];
+        let epoch = target.copy(cpu, deadline, &mut words).ok_or("busy")?;
         assert_eq!(words[0], words[1], "a copy of two targets");
         if target.join(epoch).is_ok() {
             assert_eq!(
