@@ -122,6 +122,13 @@ pub enum Error {
     },
     /// The operation makes no sense now: a resume without a suspend, a change while suspended.
     WrongPhase,
+    /// A register that was written cannot be read back.
+    ReadBackFault {
+        /// The register.
+        msr: MsrAddr,
+        /// What became of this CPU.
+        left: Left,
+    },
     /// A write raised no fault, but reads back otherwise: a hypervisor or SMM interfered.
     WriteIgnored {
         /// The register.
@@ -140,6 +147,7 @@ impl Error {
         match self {
             Self::WriteFault { msr, value, .. } => Self::WriteFault { msr, value, left },
             Self::WriteIgnored { msr, value, .. } => Self::WriteIgnored { msr, value, left },
+            Self::ReadBackFault { msr, .. } => Self::ReadBackFault { msr, left },
             other => other,
         }
     }
@@ -197,6 +205,7 @@ impl fmt::Display for Error {
                 write!(f, "{msr} of the target cannot be set so; nothing was changed")
             }
             Self::WrongPhase => f.write_str("not possible in this phase of suspend and resume"),
+            Self::ReadBackFault { msr, left } => write!(f, "reading back {msr} faulted; {left}"),
             Self::WriteIgnored { msr, value, left } => {
                 write!(f, "{msr} does not hold {value:#x} after the write; {left}")
             }

@@ -65,12 +65,23 @@ pub struct Bounds {
 }
 
 impl Bounds {
-    /// About a second, a tenth of a second and three seconds at 3 GHz.
+    /// About a second, a tenth of a second and ten seconds at 3 GHz.
     pub const DEFAULT: Self = Self {
         gather: 3_000_000_000,
         hold: 300_000_000,
-        finish: 9_000_000_000,
+        finish: 30_000_000_000,
     };
+
+    /// The same, none so short that a healthy CPU cannot keep it.
+    #[must_use]
+    pub(crate) fn at_least(self) -> Self {
+        const LEAST: u64 = 10_000;
+        Self {
+            gather: self.gather.max(LEAST),
+            hold: self.hold.max(LEAST),
+            finish: self.finish.max(LEAST),
+        }
+    }
 }
 
 /// Everything the kernel decides.
@@ -160,9 +171,9 @@ impl Policy {
                 let (key, value) = item.split_once('=')?;
                 match key {
                     "pat" => self.pat = pat_choice(value)?,
-                    "gather" => self.bounds.gather = value.parse().ok()?,
-                    "hold" => self.bounds.hold = value.parse().ok()?,
-                    "finish" => self.bounds.finish = value.parse().ok()?,
+                    "gather" => self.bounds.gather = ticks(value)?,
+                    "hold" => self.bounds.hold = ticks(value)?,
+                    "finish" => self.bounds.finish = ticks(value)?,
                     _ => return None,
                 }
             }
@@ -177,6 +188,11 @@ impl Default for Policy {
     }
 }
 
+fn ticks(value: &str) -> Option<u64> {
+    let digits = value.bytes().all(|byte| byte.is_ascii_digit());
+    digits.then(|| value.parse().ok())?
+}
+
 fn pat_choice(value: &str) -> Option<PatChoice> {
     Some(PatChoice::Layout(match value {
         "keep" => return Some(PatChoice::Keep),
@@ -184,7 +200,11 @@ fn pat_choice(value: &str) -> Option<PatChoice> {
         "linux" => Pat::LINUX,
         "low-half" => Pat::LOW_HALF_UNTOUCHED,
         _ => {
-            let raw = u64::from_str_radix(value.strip_prefix("0x")?, 16).ok()?;
+            let digits = value.strip_prefix("0x")?;
+            if digits.len() != 16 || !digits.bytes().all(|byte| byte.is_ascii_hexdigit()) {
+                return None;
+            }
+            let raw = u64::from_str_radix(digits, 16).ok()?;
             let pat = Pat::from_raw(raw);
             // A reserved type would raise #GP on every CPU: refuse it here, where it has a name.
             if (0..8).any(|slot| pat.slot(slot).is_err()) {
@@ -238,6 +258,10 @@ mod tests {
             ("mtrr_pat=pat=0x0203040506070001", "pat=0x0203040506070001"),
             ("mtrr_pat=pat=linus", "pat=linus"),
             ("mtrr_pat=gather=-1", "gather=-1"),
+            ("mtrr_pat=gather=+1", "gather=+1"),
+            ("mtrr_pat=hold=", "hold="),
+            ("mtrr_pat=pat=0x6", "pat=0x6"),
+            ("mtrr_pat=pat=0x+007040600070406", "pat=0x+007040600070406"),
             (
                 "mtrr_pat=hold=99999999999999999999999",
                 "hold=99999999999999999999999",

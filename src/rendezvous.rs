@@ -209,6 +209,7 @@ impl Gate {
         meeting.arrive(cpu, number | DONE);
         // Longer than anybody waits for its turn.
         let bound = meeting.bounds.finish.saturating_mul(2);
+        let bound = bound.saturating_mul(meeting.turns(number));
         let stuck = match meeting.wait_for_all(cpu, number, DONE, bound) {
             Err(NoMeeting::Missing { count, first }) => Stuck { count, first },
             _ => Stuck::default(),
@@ -299,7 +300,8 @@ impl Gate {
         step(cpu, stuck.map_or(Ok(()), Err));
         meeting.arrive(cpu, number | DONE);
         // Longer than the leader's own wait; a leader stuck in its step is not waited for for ever.
-        let end = Deadline::after(cpu, meeting.bounds.finish.saturating_mul(4));
+        let bound = meeting.bounds.finish.saturating_mul(4);
+        let end = Deadline::after(cpu, bound.saturating_mul(meeting.turns(number)));
         while self.word.load(Ordering::Acquire) == number | COMMIT && !end.passed(cpu) {
             end.pause(cpu, &self.word, number | COMMIT);
         }

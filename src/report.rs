@@ -8,10 +8,11 @@ mod words;
 use core::fmt;
 
 use crate::atomic::Ordering;
+use crate::cpu::CpuOps;
 use crate::delta::Changes;
 use crate::error::Error;
 use crate::rendezvous::CpuState;
-use crate::rendezvous::slot::{Record, Slot};
+use crate::rendezvous::slot::{Record, Slot, flush_lines};
 
 /// What a CPU did to hold the target state.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -106,27 +107,45 @@ impl fmt::Display for Outcome {
 }
 
 impl Outcome {
-    /// Writes it into a CPU's own line.
-    pub(crate) fn store(&self, record: &Record) {
+    /// Writes it into a CPU's own line, and to memory: this CPU's MTRRs may be off.
+    pub(crate) fn store(&self, cpu: &mut impl CpuOps, record: &Record) {
         let (kind, left, msr, value) = self.error.map_or((0, 0, 0, 0), words::from_error);
         let what = u64::from(self.path as u8)
             | u64::from(self.changes.bits()) << 8
             | u64::from(kind) << 16
             | u64::from(left) << 24;
-        record.what.store(what, Ordering::Relaxed);
-        record.error_msr.store(u64::from(msr), Ordering::Relaxed);
-        record.error_value.store(value, Ordering::Relaxed);
-        record.ticks.store(self.ticks, Ordering::Relaxed);
         let serial = record.serial.load(Ordering::Relaxed);
+        // Odd while the words are written, as a reader's second look shows.
         record
             .serial
             .store(serial.wrapping_add(1), Ordering::Release);
+        record.what.store(what, Ordering::Release);
+        record.error_msr.store(u64::from(msr), Ordering::Release);
+        record.error_value.store(value, Ordering::Release);
+        record.ticks.store(self.ticks, Ordering::Release);
+        record
+            .serial
+            .store(serial.wrapping_add(2), Ordering::Release);
+        flush_lines(cpu, record);
     }
 
     /// Reads it from a CPU's line; `None` when that CPU has no outcome yet.
     pub(crate) fn load(record: &Record) -> Option<Self> {
-        let _serial = record.serial.load(Ordering::Acquire);
-        let what = record.what.load(Ordering::Relaxed);
+        /// A CPU writes its line in a few stores: more looks than it takes.
+        const LOOKS: u32 = 64;
+        let mut found = None;
+        for _ in 0..LOOKS {
+            let serial = record.serial.load(Ordering::Acquire);
+            found = Self::decode(record);
+            if serial & 1 == 0 && record.serial.load(Ordering::Relaxed) == serial {
+                break;
+            }
+        }
+        found
+    }
+
+    fn decode(record: &Record) -> Option<Self> {
+        let what = record.what.load(Ordering::Acquire);
         let path = Path::from_byte(what as u8)?;
         Some(Self {
             path,
@@ -134,10 +153,10 @@ impl Outcome {
             error: words::to_error(
                 (what >> 16) as u8,
                 (what >> 24) as u8,
-                record.error_msr.load(Ordering::Relaxed) as u32,
-                record.error_value.load(Ordering::Relaxed),
+                record.error_msr.load(Ordering::Acquire) as u32,
+                record.error_value.load(Ordering::Acquire),
             ),
-            ticks: record.ticks.load(Ordering::Relaxed),
+            ticks: record.ticks.load(Ordering::Acquire),
         })
     }
 }

@@ -29,7 +29,8 @@ use crate::delta::Changes;
 use crate::error::Error;
 use crate::platform::Platform;
 use crate::policy::{PatChoice, Policy, Resync};
-use crate::program::Arrival;
+use crate::program::{Arrival, masked};
+use crate::regs::MsrAddr;
 use crate::rendezvous::hold::{Core, Held, hold_point};
 use crate::rendezvous::slot::{Deadline, Slot, flush_lines};
 use crate::rendezvous::target::Target;
@@ -64,6 +65,10 @@ pub struct CacheSync<const CPUS: usize> {
 struct BootLine {
     /// [`RUNNING`] or [`SUSPENDED`]; 0 before `boot_init`.
     phase: Word,
+    /// The boot CPU's number.
+    number: Word,
+    /// How places are given: [`numbering`].
+    numbering: Word,
     /// CPUs declared with an unknown place: while there is one, any CPU may be its sibling.
     unplaced: Word,
 }
@@ -79,10 +84,14 @@ impl<const CPUS: usize> CacheSync<CPUS> {
     #[cfg(not(loom))]
     #[must_use]
     pub const fn new() -> Self {
+        // An acknowledgement holds a CPU number plus one in 16 bits.
+        const { assert!(CPUS < 0xffff, "at most 65534 CPUs") };
         Self {
             decided: Once::new(),
             boot: BootLine {
                 phase: Word::new(0),
+                number: Word::new(0),
+                numbering: Word::new(0),
                 unplaced: Word::new(0),
             },
             gate: Gate::new(),
@@ -96,24 +105,14 @@ impl<const CPUS: usize> CacheSync<CPUS> {
     /// are. Also finds out whether MTRR and PAT writes work at all.
     ///
     /// # Errors
-    /// [`Error::AlreadyInitialised`], [`Error::CpuOutOfRange`], [`Error::ReadFault`]: nothing was
-    /// changed. A machine without MTRRs or PAT is not an error: see [`CacheSync::platform`].
+    /// [`Error::AlreadyInitialised`], [`Error::CpuOutOfRange`], [`Error::ReadFault`],
+    /// [`Error::InvalidTarget`] for a PAT layout with a reserved type: nothing was changed. A machine without MTRRs or PAT is not an error: see [`CacheSync::platform`].
     pub fn boot_init(
         &self,
         cpu: &mut impl CpuOps,
         me: usize,
         policy: Policy,
     ) -> Result<Outcome, Error> {
-        let boot = self.slot(me)?;
-        if self.decided.is_completed() {
-            return Err(Error::AlreadyInitialised);
-        }
-        let platform = Platform::detect(cpu);
-        let mut want = Snapshot::capture(cpu, &platform, policy.amd_fixed)?;
-        if let (PatChoice::Layout(pat), Some(_)) = (policy.pat, want.pat) {
-            want.pat = Some(pat);
-        }
-        let decided = *self.decided.call_once(|| Decided { platform, policy });
         let place = Place::Apic(own_apic_id(&|leaf: u32, subleaf: u32| {
             let words = cpu.cpuid(leaf, subleaf);
             raw_cpuid::CpuIdResult {
@@ -123,6 +122,41 @@ impl<const CPUS: usize> CacheSync<CPUS> {
                 edx: words.edx,
             }
         }));
+        self.boot_init_at(cpu, me, place, policy)
+    }
+
+    /// [`CacheSync::boot_init`] with the kernel's word about where the boot CPU sits.
+    ///
+    /// The places of all CPUs are given in one way: where the boot CPU's is an APIC id, another
+    /// CPU's [`Place::Core`] counts as unknown, and the other way round.
+    ///
+    /// # Errors
+    /// As for [`CacheSync::boot_init`].
+    pub fn boot_init_at(
+        &self,
+        cpu: &mut impl CpuOps,
+        me: usize,
+        place: Place,
+        mut policy: Policy,
+    ) -> Result<Outcome, Error> {
+        let boot = self.slot(me)?;
+        if self.decided.is_completed() {
+            return Err(Error::AlreadyInitialised);
+        }
+        let platform = Platform::detect(cpu);
+        let mut want = Snapshot::capture(cpu, &platform, policy.amd_fixed)?;
+        if let (PatChoice::Layout(pat), Some(_)) = (policy.pat, want.pat) {
+            if (0..8).any(|slot| pat.slot(slot).is_err()) {
+                return Err(Error::InvalidTarget { msr: MsrAddr::PAT });
+            }
+            want.pat = Some(pat);
+        }
+        policy.bounds = policy.bounds.at_least();
+        let decided = *self.decided.call_once(|| Decided { platform, policy });
+        self.boot
+            .numbering
+            .store(numbering(place), Ordering::Relaxed);
+        self.boot.number.store(me as u32, Ordering::Relaxed);
         self.place(cpu, me, place, &decided)?;
         // Nobody else runs: it cannot have moved.
         let _ = self
@@ -170,7 +204,7 @@ impl<const CPUS: usize> CacheSync<CPUS> {
 
     /// Brings this AP in line, or checks it in for the rendezvous, as the policy says. The first
     /// thing an AP does: best with CR0.CD still set as reset left it, so that nothing is cached
-    /// under a wrong type before. Interrupts as they are; masked while registers are written.
+    /// under a wrong type before. Interrupts are masked throughout.
     ///
     /// `kick` is called with the number of a sibling that has to stand still: it should make that
     /// CPU call [`CacheSync::hold_point`] soon, by an interrupt. Without one, a sibling that polls
@@ -195,18 +229,22 @@ impl<const CPUS: usize> CacheSync<CPUS> {
                 return Err(Error::NotDeclared { cpu: number });
             }
         }
-        slot.record.pending.store(1, Ordering::Relaxed);
-        if self.attend_now(decided, cpu, number) != Attendance::Done {
-            match decided.policy.resync {
-                Resync::Deferred => check_in(slot),
-                Resync::Early => {
-                    let _ = self.bring_in_line(decided, cpu, number, &mut Consent::Ask(kick));
+        // A kick taken in here would change this CPU's registers under its own comparison; holds and
+        // meetings are looked for in every wait instead.
+        masked(cpu, |cpu| {
+            slot.record.pending.store(1, Ordering::Relaxed);
+            if !self.attend_now(decided, cpu, number) {
+                match decided.policy.resync {
+                    Resync::Deferred => check_in(cpu, slot),
+                    Resync::Early => {
+                        let _ = self.bring_in_line(decided, cpu, number, &mut Consent::Ask(kick));
+                    }
                 }
             }
-        }
-        slot.set_state(cpu, CpuState::Running);
-        // A rendezvous that was called meanwhile waits for this CPU.
-        self.attend_now(decided, cpu, number);
+            slot.set_state(cpu, CpuState::Running);
+            // A rendezvous that was called meanwhile waits for this CPU.
+            self.attend_now(decided, cpu, number);
+        });
         Outcome::load(&slot.record).ok_or(Error::NotInitialised)
     }
 
@@ -290,15 +328,24 @@ impl<const CPUS: usize> Default for CacheSync<CPUS> {
     }
 }
 
+/// The kind of a place: what two CPUs' places must share to be compared.
+const fn numbering(place: Place) -> u32 {
+    match place {
+        Place::Apic(_) => 1,
+        Place::Core { .. } => 2,
+        Place::Unknown => 3,
+    }
+}
+
 /// An AP's outcome until the rendezvous.
-fn check_in(slot: &Slot) {
+fn check_in(cpu: &mut impl CpuOps, slot: &Slot) {
     let outcome = Outcome {
         path: Path::CheckedIn,
         changes: Changes::empty(),
         error: None,
         ticks: 0,
     };
-    outcome.store(&slot.record);
+    outcome.store(cpu, &slot.record);
 }
 
 /// Whether MTRRCAP has to be compared on this CPU.

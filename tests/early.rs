@@ -280,7 +280,12 @@ fn the_kernels_word_about_a_place_is_taken() {
     kernel.run(&machine, |boot| {
         let _ = kernel
             .sync
-            .boot_init(boot, 0, policy(Resync::Early))
+            .boot_init_at(
+                boot,
+                0,
+                Place::Core { core: 5, thread: 0 },
+                policy(Resync::Early),
+            )
             .unwrap();
         // One CPU of unknown place makes everybody's siblings unknown.
         kernel.start_at(boot, 1, Place::Unknown).unwrap();
@@ -294,7 +299,9 @@ fn the_kernels_word_about_a_place_is_taken() {
         kernel.start_at(boot, 1, place).unwrap();
         assert!(kernel.wait_for(boot, 1));
         assert_eq!(outcome(&kernel, 1).path, Path::Window);
-        kernel.bring_up(boot, &[2]);
+        let place = Place::Core { core: 6, thread: 0 };
+        kernel.start_at(boot, 2, place).unwrap();
+        assert!(kernel.wait_for(boot, 2));
         assert_eq!(outcome(&kernel, 2).path, Path::Window);
     });
     assert_all_in_line(&kernel, &machine, "the kernel's word");

@@ -111,6 +111,7 @@ fn an_ap_that_arrives_as_reset_left_it_leaves_with_caching_on() {
                 &[Op::ReadCr0(found), Op::ReadCr0(found), Op::Cr0(CR0_KERNEL)],
             ]
             .concat();
+            let expected = masked(expected, interrupts);
             assert_eq!(arrived.ops, expected, "in sync but for CD and NW");
             assert_eq!(arrived.outcome.path, Path::CachingOn);
             assert_eq!(arrived.outcome.changes, Changes::CACHING);
@@ -167,4 +168,13 @@ fn deferred_check_in_touches_no_register() {
     });
     assert_eq!(machine.registers(1), firmware_map());
     machine.check().unwrap();
+}
+
+/// Interrupts are masked throughout, and given back.
+fn masked(ops: Vec<Op>, interrupts: bool) -> Vec<Op> {
+    if interrupts {
+        [&[Op::Cli], &ops[..], &[Op::Sti]].concat()
+    } else {
+        ops
+    }
 }

@@ -106,7 +106,14 @@ impl Job<'_> {
     #[inline(never)] // its snapshot is not to be on the stack of those who wait for others
     fn verify(&self, cpu: &mut impl CpuOps) -> Result<(), Error> {
         let mut have = Snapshot::empty(self.platform.phys_bits);
-        have.recapture(cpu, self.platform, self.policy.amd_fixed)?;
+        let read = have.recapture(cpu, self.platform, self.policy.amd_fixed);
+        read.map_err(|error| match error {
+            Error::ReadFault { msr } => Error::ReadBackFault {
+                msr,
+                left: Left::Torn,
+            },
+            other => other,
+        })?;
         match Delta::between(&have, self.want)?.first() {
             None => Ok(()),
             Some(write) => Err(ignored(write, Left::Torn)),

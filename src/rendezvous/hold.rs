@@ -16,7 +16,7 @@ use crate::program::{flush_tlb, masked};
 const IDLE: u32 = 0;
 const REQUESTED: u32 = 1;
 const ENTERED: u32 = 2;
-const PHASE: u32 = 0b11;
+pub(super) const PHASE: u32 = 0b11;
 const ONE: u32 = 4;
 
 /// Bits of an acknowledgement that hold the requester's number plus one.

@@ -82,14 +82,23 @@ impl<'a> Meeting<'a> {
     /// Waits for the threads of this core with lower numbers (for all lower numbers, when cores
     /// are not known); returns the first that did not finish in time.
     pub(super) fn wait_for_turn(&self, cpu: &mut impl CpuOps, number: u32) -> Option<usize> {
-        let deadline = Deadline::after(cpu, self.bounds.finish);
         if self.one_by_one {
             let lower = self.slots.iter().enumerate().take(self.me);
-            self.wait_for_done(cpu, number, deadline, lower)
+            self.wait_for_done(cpu, number, lower)
         } else {
             let core = Core::of(self.slots, self.me);
             let lower = core.siblings().filter(|(other, _)| *other < self.me);
-            self.wait_for_done(cpu, number, deadline, lower)
+            self.wait_for_done(cpu, number, lower)
+        }
+    }
+
+    /// How many CPUs act one after the other at most, as far as this CPU knows.
+    pub(super) fn turns(&self, number: u32) -> u64 {
+        let summoned = |slot: &&Slot| slot.handshake.summon.load(Ordering::Acquire) == number;
+        if self.one_by_one {
+            self.slots.iter().filter(summoned).count() as u64
+        } else {
+            1
         }
     }
 
@@ -97,13 +106,13 @@ impl<'a> Meeting<'a> {
         &self,
         cpu: &mut impl CpuOps,
         number: u32,
-        deadline: Deadline,
         others: impl Iterator<Item = (usize, &'a Slot)>,
     ) -> Option<usize> {
         for (other, slot) in others {
             if slot.handshake.summon.load(Ordering::Acquire) != number {
                 continue;
             }
+            let deadline = Deadline::after(cpu, self.bounds.finish);
             loop {
                 let word = poll(cpu, &slot.handshake.arrived);
                 if word == number | DONE || !slot.state().may_run() {

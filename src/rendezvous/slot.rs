@@ -175,7 +175,9 @@ impl Slot {
     pub(crate) fn reset(&self, cpu: &mut impl CpuOps) {
         let handshake = &self.handshake;
         handshake.arrived.store(0, Ordering::Relaxed);
-        handshake.request.store(0, Ordering::Relaxed);
+        // The round goes on: an acknowledgement of the last life must not fit the next one's request.
+        let round = handshake.request.load(Ordering::Relaxed) & !super::hold::PHASE;
+        handshake.request.store(round, Ordering::Relaxed);
         handshake.ack.store(0, Ordering::Relaxed);
         self.record.pending.store(0, Ordering::Relaxed);
         self.record.compared.store(0, Ordering::Relaxed);

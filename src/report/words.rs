@@ -16,6 +16,7 @@ pub(super) fn from_error(error: Error) -> (u8, u8, u32, u64) {
         Error::SiblingsNotHeld => (8, 0, 0, 0),
         Error::TargetBusy => (9, 0, 0, 0),
         Error::BootCpuSilent => (10, 0, 0, 0),
+        Error::ReadBackFault { msr, left } => (12, left as u8, msr.0, 0),
         // No other error is one CPU's own.
         _ => (11, 0, 0, 0),
     }
@@ -42,6 +43,7 @@ pub(super) fn to_error(kind: u8, left: u8, msr: u32, value: u64) -> Option<Error
         9 => Error::TargetBusy,
         10 => Error::BootCpuSilent,
         11 => Error::NotInitialised,
+        12 => Error::ReadBackFault { msr, left },
         _ => return None,
     })
 }

@@ -2,9 +2,10 @@
 
 use super::Snapshot;
 use crate::memtype::MemType;
+use crate::memtype::ReservedType;
 use crate::pat::Pat;
 use crate::ranges::FIXED_RANGES;
-use crate::regs::{MsrAddr, MtrrDefType, VariableMtrr};
+use crate::regs::{MsrAddr, MtrrCap, MtrrDefType, VariableMtrr};
 
 impl Snapshot {
     /// The first register whose word this machine would refuse: a reserved type, or bits above the
@@ -13,13 +14,17 @@ impl Snapshot {
     pub fn first_invalid(&self) -> Option<MsrAddr> {
         /// Type, FE and E.
         const DEF_TYPE_BITS: u64 = 0xff | MtrrDefType::FE | MtrrDefType::E;
-        let bad_def = self.def_type.memtype().is_err() || self.def_type.raw() & !DEF_TYPE_BITS != 0;
+        let bad_type = |memtype: Result<MemType, ReservedType>| {
+            !memtype.is_ok_and(|memtype| !self.lacks(memtype))
+        };
+        let bad_def =
+            bad_type(self.def_type.memtype()) || self.def_type.raw() & !DEF_TYPE_BITS != 0;
         if self.cap.is_some() && bad_def {
             return Some(MsrAddr::MTRR_DEF_TYPE);
         }
         let address = self.phys_bits.page_mask();
         for (n, range) in self.variable_ranges().iter().enumerate() {
-            if range.memtype().is_err() || range.base & !(address | 0xff) != 0 {
+            if bad_type(range.memtype()) || range.base & !(address | 0xff) != 0 {
                 return Some(MsrAddr::phys_base(n));
             }
             if range.mask & !(address | VariableMtrr::V) != 0 {
@@ -27,9 +32,17 @@ impl Snapshot {
             }
         }
         let dram_bits = if self.shows_dram_bits() { 0x18 } else { 0 };
-        let bad_byte = |byte: u8| MemType::from_field(byte & !dram_bits).is_err();
+        let bad_byte = |byte: u8| {
+            let memtype = MemType::from_field(byte & !dram_bits);
+            memtype.is_err() || memtype.is_ok_and(|memtype| self.lacks(memtype))
+        };
         for (word, range) in self.fixed.iter().zip(FIXED_RANGES) {
-            if self.has_fixed() && word.to_le_bytes().into_iter().any(bad_byte) {
+            let bad = if self.has_fixed() {
+                word.to_le_bytes().into_iter().any(bad_byte)
+            } else {
+                *word != 0
+            };
+            if bad {
                 return Some(range.msr);
             }
         }
@@ -38,5 +51,11 @@ impl Snapshot {
             return Some(MsrAddr::PAT);
         }
         None
+    }
+
+    /// Whether the processor does not have this type in its MTRRs: WC without MTRRCAP.WC.
+    fn lacks(&self, memtype: MemType) -> bool {
+        let has_wc = self.cap.is_some_and(|cap| cap.contains(MtrrCap::WC));
+        memtype == MemType::WriteCombining && !has_wc
     }
 }

@@ -3,7 +3,7 @@
 //! Owns the state of CPUs that do not run, and the rings of the cores; the starting CPU's own part
 //! is [`CacheSync::ap_online`].
 
-use super::{CacheSync, Decided, RUNNING};
+use super::{CacheSync, Decided, RUNNING, numbering};
 use crate::atomic::Ordering;
 use crate::cpu::CpuOps;
 use crate::error::Error;
@@ -24,7 +24,7 @@ impl<const CPUS: usize> CacheSync<CPUS> {
     /// # Errors
     /// [`Error::CpuOutOfRange`], [`Error::NotInitialised`]; [`Error::WrongPhase`] between `suspend` and
     /// a `boot_resume` that succeeded (or `suspend_aborted`); [`Error::ArrivedTwice`] when it runs
-    /// already; [`Error::Busy`] while a rendezvous is open: [`CacheSync::attend`] and try again;
+    /// or is starting already: one that was given up is declared offline first; [`Error::Busy`] while a rendezvous is open: [`CacheSync::attend`] and try again;
     /// [`Error::SiblingStuck`] when a sibling stays in its window. In all cases it is not declared:
     /// do not start it.
     pub fn starting(
@@ -38,7 +38,7 @@ impl<const CPUS: usize> CacheSync<CPUS> {
             return Err(Error::WrongPhase);
         }
         let slot = self.slot(number)?;
-        if slot.state() == CpuState::Running {
+        if slot.state().may_run() {
             return Err(Error::ArrivedTwice { cpu: number });
         }
         slot.reset(cpu);
@@ -55,7 +55,8 @@ impl<const CPUS: usize> CacheSync<CPUS> {
     }
 
     /// Declares that CPU `number` executes nothing any more: it did not come up, or went offline.
-    /// By whoever knows that; not by the CPU itself while it still runs.
+    /// By whoever knows that: a CPU that is merely late is sent INIT first. Not by the CPU itself while
+    /// it still runs.
     ///
     /// # Errors
     /// [`Error::CpuOutOfRange`].
@@ -76,6 +77,7 @@ impl<const CPUS: usize> CacheSync<CPUS> {
         let counted = slot.record.counted.load(Ordering::Relaxed) != 0;
         slot.reset(cpu);
         slot.set_state(cpu, state);
+        self.forget_unknown(cpu, number);
         if counted {
             self.target.part();
         }
@@ -91,6 +93,8 @@ impl<const CPUS: usize> CacheSync<CPUS> {
         decided: &Decided,
     ) -> Result<(), Error> {
         let me = &self.slot(number)?.handshake;
+        let known = numbering(place) == self.boot.numbering.load(Ordering::Relaxed);
+        let place = if known { place } else { Place::Unknown };
         let core = place
             .split(decided.platform.smt_shift)
             .map_or(UNKNOWN_CORE, |(core, _)| core.saturating_add(1));
@@ -118,6 +122,17 @@ impl<const CPUS: usize> CacheSync<CPUS> {
             None => publish(cpu, &me.next, number as u32),
         }
         Ok(())
+    }
+
+    /// A CPU that executes nothing is nobody's unknown sibling.
+    pub(super) fn forget_unknown(&self, cpu: &mut impl CpuOps, number: usize) {
+        let Some(slot) = self.slots.get(number) else {
+            return;
+        };
+        if slot.handshake.core.load(Ordering::Relaxed) == UNKNOWN_CORE {
+            self.unlink(cpu, number);
+            publish(cpu, &slot.handshake.core, UNDECLARED);
+        }
     }
 
     /// Takes a CPU out of the ring it was in: the kernel has another word about its place.

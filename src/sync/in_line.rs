@@ -9,6 +9,7 @@ use crate::cpu::CpuOps;
 use crate::delta::Changes;
 use crate::error::{Error, Left};
 use crate::program::{Need, Plan, flush_tlb, turn_caching_on};
+use crate::regs::MsrAddr;
 use crate::rendezvous::hold::{Core, Refused, enter, hold_point, leave};
 use crate::rendezvous::slot::publish;
 use crate::report::{Outcome, Path};
@@ -58,7 +59,14 @@ impl<const CPUS: usize> CacheSync<CPUS> {
             return outcome;
         };
         let result = self.settle(decided, cpu, number, consent, &mut outcome);
-        slot.record.compared.store(1, Ordering::Relaxed);
+        let unlike = Error::ReadFault {
+            msr: MsrAddr::MTRRCAP,
+        };
+        // A CPU of another kind is of another kind the next time too.
+        let alike = !matches!(result, Err(Error::CapDiffers { .. })) && result != Err(unlike);
+        slot.record
+            .compared
+            .store(u32::from(alike), Ordering::Relaxed);
         self.flush_after_siblings(cpu, number, &mut outcome.path);
         outcome.error = result.err();
         outcome.path = match outcome.error {
@@ -71,7 +79,7 @@ impl<const CPUS: usize> CacheSync<CPUS> {
         let pending = u32::from(outcome.error.is_some());
         slot.record.pending.store(pending, Ordering::Relaxed);
         outcome.ticks = cpu.rdtsc().saturating_sub(since);
-        outcome.store(&slot.record);
+        outcome.store(cpu, &slot.record);
         outcome
     }
 

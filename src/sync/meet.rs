@@ -8,7 +8,6 @@ use crate::delta::Changes;
 use crate::error::Error;
 use crate::program::{Plan, flush_tlb};
 use crate::regs::MsrAddr;
-use crate::rendezvous::slot::Slot;
 use crate::rendezvous::{Attended, NoMeeting, Stuck};
 use crate::report::{Outcome, Path};
 use crate::snapshot::Snapshot;
@@ -108,64 +107,82 @@ impl<const CPUS: usize> CacheSync<CPUS> {
     /// arrived, then did not look until the rendezvous was over. The next one brings it in line.
     pub fn attend(&self, cpu: &mut impl CpuOps, number: usize) -> Result<Attendance, Error> {
         let decided = self.decided()?;
-        let slot = self.slot(number)?;
-        match self.attended(decided, cpu, number) {
+        self.slot(number)?;
+        match self.attended(decided, cpu, number).0 {
             Attended::NotNow => Ok(Attendance::NotNow),
             Attended::Aborted => Ok(Attendance::CalledOff),
             Attended::Done => Ok(Attendance::Done),
             Attended::Twice => Err(Error::ArrivedTwice { cpu: number }),
             Attended::LeaderSilent => Err(Error::BootCpuSilent),
             Attended::SiblingStuck(sibling) => Err(Error::SiblingStuck { cpu: sibling }),
-            Attended::Missed => {
-                left_behind(slot, Path::Postponed, None);
-                Err(Error::Stuck {
-                    count: 1,
-                    first: number,
-                })
-            }
+            Attended::Missed => Err(Error::Stuck {
+                count: 1,
+                first: number,
+            }),
         }
     }
 
-    /// [`CacheSync::attend`] for a CPU that goes on whatever comes of it.
+    /// [`CacheSync::attend`] for an AP that comes online: whether it was brought in line there.
     pub(super) fn attend_now(
         &self,
         decided: &Decided,
         cpu: &mut impl CpuOps,
         number: usize,
-    ) -> Attendance {
-        match self.attended(decided, cpu, number) {
-            Attended::Done => Attendance::Done,
-            Attended::NotNow => Attendance::NotNow,
-            _ => Attendance::CalledOff,
-        }
+    ) -> bool {
+        let (attended, work) = self.attended(decided, cpu, number);
+        attended == Attended::Done && work.is_some_and(|work| work != Work::Check)
     }
 
-    fn attended(&self, decided: &Decided, cpu: &mut impl CpuOps, number: usize) -> Attended {
+    /// Takes part; returns how that went, and what was done if its turn came.
+    fn attended(
+        &self,
+        decided: &Decided,
+        cpu: &mut impl CpuOps,
+        number: usize,
+    ) -> (Attended, Option<Work>) {
         let meeting = self.meeting(decided, number);
+        let mut work = None;
         let attended = self.gate.attend(&meeting, cpu, |cpu, turn| match turn {
-            Ok(()) => self.step(decided, cpu, number),
+            Ok(()) => work = self.step(decided, cpu, number),
             Err(sibling) => {
                 let error = Error::SiblingStuck { cpu: sibling };
-                if let Ok(slot) = self.slot(number) {
-                    left_behind(slot, Path::Failed, Some(error));
-                }
+                self.left_behind(cpu, number, Path::Failed, Some(error));
             }
         });
         match attended {
             Attended::Done => self.flush_after_meeting(cpu, number),
+            Attended::Missed => {
+                self.left_behind(cpu, number, Path::Postponed, None);
+                flush_tlb(cpu);
+            }
             // Siblings may have had windows, or may be in one: this flush counts for none of them.
-            Attended::Missed | Attended::SiblingStuck(_) => flush_tlb(cpu),
+            Attended::SiblingStuck(_) => flush_tlb(cpu),
             _ => {}
         }
-        attended
+        (attended, work)
     }
 
-    /// This CPU's share of the work.
-    fn step(&self, decided: &Decided, cpu: &mut impl CpuOps, number: usize) {
+    /// Writes down that a meeting was carried out without this CPU: the next has to bring it in line.
+    fn left_behind(&self, cpu: &mut impl CpuOps, number: usize, path: Path, error: Option<Error>) {
         let Ok(slot) = self.slot(number) else {
             return;
         };
-        let pending = slot.record.pending.load(Ordering::Relaxed) != 0;
+        let outcome = Outcome {
+            path,
+            changes: Changes::empty(),
+            error,
+            ticks: 0,
+        };
+        slot.record.pending.store(1, Ordering::Relaxed);
+        outcome.store(cpu, &slot.record);
+    }
+
+    /// This CPU's share of the work.
+    fn step(&self, decided: &Decided, cpu: &mut impl CpuOps, number: usize) -> Option<Work> {
+        let slot = self.slot(number).ok()?;
+        // Not in line, or in line with an earlier target.
+        let pending = slot.record.pending.load(Ordering::Relaxed) != 0
+            || slot.record.epoch.load(Ordering::Relaxed) != self.target.online().epoch();
         let work = Work::from_word(self.gate.work.load(Ordering::Acquire));
         if work != Work::Resync || pending {
             slot.record.acted.store(slot.summoned(), Ordering::Relaxed);
@@ -178,6 +195,7 @@ impl<const CPUS: usize> CacheSync<CPUS> {
             }
             Work::Check => self.compare(decided, cpu, number),
         }
+        Some(work)
     }
 
     /// The check-only step: reads, and writes down what differs.
@@ -192,6 +210,7 @@ impl<const CPUS: usize> CacheSync<CPUS> {
             Ok(plan) => (plan.changes(), plan.mtrr_error()),
             Err(error) => (Changes::empty(), Some(error)),
         };
+        let counted = slot.record.counted.load(Ordering::Relaxed) != 0;
         let path = match (error, changes.is_empty()) {
             (Some(_), _) => Path::Failed,
             (None, true) => Path::InSync,
@@ -203,10 +222,11 @@ impl<const CPUS: usize> CacheSync<CPUS> {
             error,
             ticks: cpu.rdtsc().saturating_sub(since),
         };
-        outcome.store(&slot.record);
-        slot.record
-            .pending
-            .store(u32::from(path != Path::InSync), Ordering::Relaxed);
+        outcome.store(cpu, &slot.record);
+        slot.record.pending.store(
+            u32::from(!counted || path != Path::InSync),
+            Ordering::Relaxed,
+        );
     }
 
     fn lead(
@@ -236,7 +256,9 @@ impl<const CPUS: usize> CacheSync<CPUS> {
                 }
                 None => true,
             },
-            |cpu| self.step(decided, cpu, me),
+            |cpu| {
+                self.step(decided, cpu, me);
+            },
         );
         if stuck.is_ok() {
             self.target.recount(self.counted());
@@ -279,16 +301,4 @@ fn unchangeable(now: &Snapshot, target: &Snapshot) -> Option<MsrAddr> {
         (now.phys_bits != target.phys_bits, MsrAddr::MTRR_DEF_TYPE),
     ];
     parts.into_iter().find(|(bad, _)| *bad).map(|(_, msr)| msr)
-}
-
-/// Writes down that a meeting was carried out without this CPU: the next one has to bring it in line.
-fn left_behind(slot: &Slot, path: Path, error: Option<Error>) {
-    let outcome = Outcome {
-        path,
-        changes: Changes::empty(),
-        error,
-        ticks: 0,
-    };
-    outcome.store(&slot.record);
-    slot.record.pending.store(1, Ordering::Relaxed);
 }

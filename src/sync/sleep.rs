@@ -26,11 +26,13 @@ impl<const CPUS: usize> CacheSync<CPUS> {
     /// Saves the boot CPU's registers before the machine loses them. On the boot CPU, after the APs
     /// were stopped or are about to be.
     ///
-    /// In a machine that is suspended already (a resume that was given up, a second suspend) the
-    /// saved state is kept: the boot CPU may itself be out of line.
+    /// In a machine that is suspended already (a resume that was given up, a second suspend), and
+    /// where the boot CPU could not be brought in line or has its MTRRs off, the saved state is kept.
     ///
     /// # Errors
-    /// [`Error::NotInitialised`], [`Error::ReadFault`], [`Error::Busy`] while a rendezvous is open.
+    /// [`Error::NotInitialised`], [`Error::ReadFault`], [`Error::FixedDramStateDiffers`],
+    /// [`Error::TargetBusy`], [`Error::Busy`] while a rendezvous is open or CPUs come online: the
+    /// machine is not suspended.
     pub fn suspend(&self, cpu: &mut impl CpuOps) -> Result<Saved, Error> {
         let decided = self.decided()?;
         if self.gate.open() {
@@ -41,7 +43,11 @@ impl<const CPUS: usize> CacheSync<CPUS> {
         let changes = Delta::between(&have, &want)?.changes();
         let mut saved = Saved { changes, epoch };
         let running = self.boot.phase.load(Ordering::Relaxed) == RUNNING;
-        if running && !changes.is_empty() {
+        // A boot CPU that is itself out of line, or lost its MTRRs, is nobody's model.
+        let boot = self.slot(self.boot.number.load(Ordering::Relaxed) as usize)?;
+        let sound = boot.record.pending.load(Ordering::Relaxed) == 0
+            && (have.def_type.enabled() || !want.def_type.enabled());
+        if running && sound && !changes.is_empty() {
             saved.epoch = self
                 .target
                 .replace(cpu, &have.to_words(), self.target.online())
@@ -75,8 +81,11 @@ impl<const CPUS: usize> CacheSync<CPUS> {
             return Err(Error::WrongPhase);
         }
         self.gate.reset();
-        for slot in &self.slots {
+        for (number, slot) in self.slots.iter().enumerate() {
             slot.reset(cpu);
+            if number != me {
+                self.forget_unknown(cpu, number);
+            }
         }
         boot.set_state(cpu, CpuState::Running);
         let outcome = self.bring_in_line(decided, cpu, me, &mut nobody_else());
