@@ -198,6 +198,10 @@ fn a_third_thread_stands_still_for_two_that_ask() {
                 let machine = Arc::clone(&machine);
                 loom::thread::spawn(move || {
                     let cpu = &mut Cpu::default();
+                    if me == 0 {
+                        // It may take its word to CPU 1 back in order to ask itself.
+                        answer(&machine, cpu, 0, polls(0, stamina, NEVER), 1);
+                    }
                     let granted = ask(&machine, cpu, me, polls(0, NEVER, NEVER));
                     machine.slots[me].set_state(cpu, CpuState::Parked);
                     granted
