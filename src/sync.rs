@@ -200,7 +200,7 @@ impl<const CPUS: usize> CacheSync<CPUS> {
             match decided.policy.resync {
                 Resync::Deferred => check_in(slot),
                 Resync::Early => {
-                    self.bring_in_line(decided, cpu, number, &mut Consent::Ask(kick));
+                    let _ = self.bring_in_line(decided, cpu, number, &mut Consent::Ask(kick));
                 }
             }
         }

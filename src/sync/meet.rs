@@ -54,7 +54,8 @@ impl<const CPUS: usize> CacheSync<CPUS> {
     ///
     /// # Errors
     /// [`Error::Missing`], [`Error::Busy`], [`Error::BootCpuSilent`], [`Error::NotInitialised`],
-    /// [`Error::CpuOutOfRange`]: nothing was changed on any CPU. [`Error::Stuck`]: all but the named
+    /// [`Error::CpuOutOfRange`], [`Error::WrongPhase`] while suspended: nothing was changed on any CPU;
+    /// a CPU that is missing for good has to be declared offline. [`Error::Stuck`]: all but the named
     /// did what they were to do.
     pub fn resync(
         &self,
@@ -68,8 +69,7 @@ impl<const CPUS: usize> CacheSync<CPUS> {
     /// Replaces the target, and brings every running CPU in line with it, all at once.
     ///
     /// # Errors
-    /// As for [`CacheSync::resync`]; [`Error::InvalidTarget`], [`Error::WrongPhase`] while
-    /// suspended: nothing was changed on any CPU.
+    /// As for [`CacheSync::resync`]; [`Error::InvalidTarget`]: nothing was changed on any CPU.
     pub fn change(
         &self,
         cpu: &mut impl CpuOps,
@@ -78,9 +78,6 @@ impl<const CPUS: usize> CacheSync<CPUS> {
         kick: impl FnMut(usize),
     ) -> Result<Summary, Error> {
         let (_, now) = self.target(cpu)?;
-        if self.boot.phase.load(Ordering::Acquire) != RUNNING {
-            return Err(Error::WrongPhase);
-        }
         if let Some(msr) = unchangeable(&now, target).or_else(|| target.first_invalid()) {
             return Err(Error::InvalidTarget { msr });
         }
@@ -176,7 +173,8 @@ impl<const CPUS: usize> CacheSync<CPUS> {
         match work {
             Work::Resync if !pending => {}
             Work::Resync | Work::Change => {
-                self.bring_in_line::<fn(usize)>(decided, cpu, number, &mut Consent::Meeting);
+                let _ =
+                    self.bring_in_line::<fn(usize)>(decided, cpu, number, &mut Consent::Meeting);
             }
             Work::Check => self.compare(decided, cpu, number),
         }
@@ -220,6 +218,9 @@ impl<const CPUS: usize> CacheSync<CPUS> {
         target: Option<&Snapshot>,
     ) -> Result<Summary, Error> {
         let decided = self.decided()?;
+        if self.boot.phase.load(Ordering::Acquire) != RUNNING {
+            return Err(Error::WrongPhase);
+        }
         self.slot(me)?;
         let meeting = self.meeting(decided, me);
         let stuck = self.gate.lead(

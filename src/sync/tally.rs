@@ -5,6 +5,7 @@ use crate::atomic::Ordering;
 use crate::rendezvous::slot::Slot;
 
 /// What came of a rendezvous in which everybody finished.
+#[must_use = "CPUs that are still out of sync are counted here"]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Summary {
     /// Generation of the target.
