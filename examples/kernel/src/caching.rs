@@ -196,7 +196,8 @@ pub fn rule() -> CombineRule {
 
 /// Whether write-combining may be had: the command line may say `nowc`.
 pub fn write_combining() -> WriteCombining {
-    SYNC.policy().map_or(WriteCombining::Allowed, |policy| policy.write_combining)
+    SYNC.policy()
+        .map_or(WriteCombining::Allowed, |policy| policy.write_combining)
 }
 
 /// Boot CPU: CPU `n` has stopped for good.
