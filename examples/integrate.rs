@@ -3,26 +3,26 @@
 //! `cargo run --features sim --example integrate`
 
 // README
-use mtrr_pat::{cpu::CpuOps, error::Error, policy::Policy, sync::CacheSync, topology::Place};
+use mtrr_pat::{cpu::CpuOps, error::Error, policy::Policy, report::Outcome, sync::CacheSync};
 static SYNC: CacheSync<64> = CacheSync::new();
-/// Boot CPU, before any AP runs. On hardware `cpu` is `unsafe { NativeCpu::claim() }`.
-fn boot(cpu: &mut impl CpuOps, command_line: &str) -> Result<(), Error> {
-    let policy = Policy::DEFAULT.with_command_line(command_line);
-    SYNC.boot_init(cpu, 0, policy.unwrap_or_default()).map(drop)
+/// Boot CPU, before any AP runs. On hardware `cpu` is `unsafe { NativeCpu::claim() }`; the policy
+/// may come from a command line: `Policy::DEFAULT.with_command_line("mtrr_pat=early,pat=linux")`.
+fn boot(cpu: &mut impl CpuOps, policy: Policy) -> Result<Outcome, Error> {
+    SYNC.boot_init(cpu, 0, policy)
 }
-/// Boot CPU, interrupts masked until the SIPI is sent. Its wait for `n` calls `SYNC.hold_point(cpu, 0)`.
+/// Boot CPU, interrupts masked until it has sent the SIPI; then it waits with `SYNC.hold_point`.
 fn before_sipi(cpu: &mut impl CpuOps, n: usize, apic_id: u32) -> Result<(), Error> {
-    SYNC.starting(cpu, n, Place::Apic(apic_id))
+    SYNC.starting(cpu, n, mtrr_pat::topology::Place::Apic(apic_id))
 }
-/// CPU `n`, first thing. `kick(m)` sends CPU `m` an interrupt whose handler is `kicked`.
-fn ap_entry(cpu: &mut impl CpuOps, n: usize, kick: impl FnMut(usize)) -> Result<(), Error> {
-    SYNC.ap_online(cpu, n, kick).map(drop)
+/// CPU `n`, first thing; `kick(m)` interrupts CPU `m`. Its own failure is in the `Outcome`.
+fn ap_entry(cpu: &mut impl CpuOps, n: usize, kick: impl FnMut(usize)) -> Result<Outcome, Error> {
+    SYNC.ap_online(cpu, n, kick)
 }
+/// The kick's handler: stand still for a sibling, or take part in a rendezvous.
 fn kicked(cpu: &mut impl CpuOps, n: usize) -> Result<(), Error> {
-    SYNC.hold_point(cpu, n)?; // a sibling needs this CPU to stand still
-    SYNC.attend(cpu, n).map(drop) // the boot CPU leads a rendezvous
+    SYNC.hold_point(cpu, n)?;
+    SYNC.attend(cpu, n).map(drop)
 }
-// Boot CPU: all are up: `SYNC.resync(cpu, 0, kick)`; S3: `SYNC.suspend(cpu)`, `SYNC.boot_resume(cpu, 0)`.
 // README
 
 use mtrr_pat::atomic::{Ordering, Word};
@@ -45,19 +45,25 @@ fn start_aps(cpu: &mut SimCpu<'_>) -> Result<(), Error> {
     }
     let ipis = cpu.ipis();
     let summary = SYNC.resync(cpu, 0, |n| ipis.send(n))?;
-    println!("{}\n{summary:?}\n", SYNC.report());
+    // Formatted first: reading the report lets other simulated CPUs run, and they may print too.
+    let report = SYNC.report().to_string();
+    println!("{report}\n{summary:?}\n");
     Ok(())
 }
 
 fn life(cpu: &mut SimCpu<'_>) -> Result<(), Error> {
-    boot(cpu, "quiet mtrr_pat=early,pat=linux")?;
+    let policy = Policy::DEFAULT.with_command_line("quiet mtrr_pat=early,pat=linux");
+    let outcome = boot(cpu, policy.expect("words this crate knows"))?;
+    println!("boot CPU: {outcome}");
     start_aps(cpu)?;
     SYNC.suspend(cpu)?;
     for n in 1..cpu.machine().config().cpus() {
         SYNC.offline(cpu, n)?;
     }
     cpu.s3(&S3::all(Scribble::Off));
-    SYNC.boot_resume(cpu, 0)?;
+    let outcome = SYNC.boot_resume(cpu, 0)?;
+    println!("boot CPU after S3: {outcome}");
+    cpu.sti(); // a sibling that comes up may have to hold this CPU
     start_aps(cpu)
 }
 
@@ -68,7 +74,8 @@ fn main() -> Result<(), Error> {
         |ap| {
             let (n, ipis) = (ap.number(), ap.ipis());
             let online = ap_entry(ap, n, |sibling| ipis.send(sibling));
-            online.expect("the AP was declared starting");
+            let outcome = online.expect("the AP was declared starting");
+            assert_eq!(outcome.error, None, "nothing is wrong with this machine");
             UP.store(n as u32, Ordering::Release);
             ap.sti();
             while ap.halt_until_ipi() {}

@@ -3,15 +3,16 @@
 //! Owns the order of instructions; refuses to know other CPUs. The caller has made sure that no
 //! other thread of this core runs anything but a wait loop while a window is open.
 
+mod outside;
 mod window;
 
+use self::outside::{pat_only, write_unused};
 use self::window::Job;
 use crate::cpu::{CR0_CD, CR0_NW, CR4_PCIDE, CR4_PGE, CpuOps};
 use crate::delta::{Changes, Delta, Marks, Write};
 use crate::error::{Error, Left};
-use crate::pat::Pat;
 use crate::platform::Platform;
-use crate::policy::{PatFlush, Policy};
+use crate::policy::Policy;
 use crate::regs::{MsrAddr, MtrrCap};
 use crate::snapshot::Snapshot;
 
@@ -262,55 +263,6 @@ pub(crate) fn masked<C: CpuOps, R>(cpu: &mut C, f: impl FnOnce(&mut C) -> R) -> 
         cpu.sti();
     }
     result
-}
-
-/// The PAT alone: written, then the TLB flushed; CR0.CD is not touched. Caches are flushed where a
-/// slot stops being cacheable, last, so that no stale translation can fill them again.
-fn pat_only(
-    cpu: &mut impl CpuOps,
-    write: Write,
-    platform: &Platform,
-    policy: &Policy,
-) -> Result<(), Error> {
-    let flush = policy.pat_flush == PatFlush::WhenUncached
-        && platform.guest.is_none()
-        && loses_cacheable_slot(write);
-    masked(cpu, |cpu| {
-        cpu.wrmsr(write.msr, write.value)
-            .map_err(|_| fault(write, Left::Unchanged))?;
-        flush_tlb(cpu);
-        if flush {
-            cpu.wbinvd();
-        }
-        match cpu.rdmsr(write.msr) {
-            Ok(value) if value == write.value => Ok(()),
-            _ => Err(ignored(write, Left::Unchanged)),
-        }
-    })
-}
-
-fn loses_cacheable_slot(write: Write) -> bool {
-    let cacheable = |raw, slot| {
-        Pat::from_raw(raw)
-            .slot(slot)
-            .is_ok_and(|t| t.is_cacheable())
-    };
-    (0..8).any(|slot| cacheable(write.before, slot) && !cacheable(write.value, slot))
-}
-
-/// Pairs with V clear before and after: they match nothing, so the map in force is the same
-/// whatever becomes of the writes.
-fn write_unused(cpu: &mut impl CpuOps, delta: &Delta<'_>) -> Result<(), Error> {
-    for write in delta.outside() {
-        cpu.wrmsr(write.msr, write.value)
-            .map_err(|_| fault(write, Left::Unchanged))?;
-    }
-    for write in delta.outside() {
-        if cpu.rdmsr(write.msr) != Ok(write.value) {
-            return Err(ignored(write, Left::Unchanged));
-        }
-    }
-    Ok(())
 }
 
 fn fault(write: Write, left: Left) -> Error {

@@ -218,13 +218,13 @@ impl Gate {
     }
 
     /// Takes part in the meeting that is open, if it wants this CPU. Interrupts are masked until it
-    /// is over. `step` is told which sibling did not finish, if one did not: then this CPU leaves its
-    /// registers alone.
+    /// is over. `step` is told whether its turn came, or which sibling did not finish before it:
+    /// what it writes down is there when the leader sees the meeting end.
     pub(crate) fn attend<C: CpuOps>(
         &self,
         meeting: &Meeting<'_>,
         cpu: &mut C,
-        step: impl FnOnce(&mut C, Option<usize>),
+        step: impl FnOnce(&mut C, Result<(), usize>),
     ) -> Attended {
         let Some(me) = meeting.slots.get(meeting.me).map(|slot| &slot.handshake) else {
             return Attended::NotNow;
@@ -293,11 +293,10 @@ impl Gate {
         meeting: &Meeting<'_>,
         cpu: &mut C,
         number: u32,
-        step: impl FnOnce(&mut C, Option<usize>),
+        step: impl FnOnce(&mut C, Result<(), usize>),
     ) -> Attended {
         let stuck = meeting.wait_for_turn(cpu, number);
-        // Before this CPU says it is done: from then on the leader may read what became of it.
-        step(cpu, stuck);
+        step(cpu, stuck.map_or(Ok(()), Err));
         meeting.arrive(cpu, number | DONE);
         // Longer than the leader's own wait; a leader stuck in its step is not waited for for ever.
         let end = Deadline::after(cpu, meeting.bounds.finish.saturating_mul(4));

@@ -81,7 +81,8 @@ impl fmt::Display for Path {
     }
 }
 
-/// How one CPU was brought in line, or why not.
+/// How one CPU was brought in line, or why not: [`Outcome::error`] says whether it is.
+#[must_use = "a CPU that could not be brought in line says so here"]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Outcome {
     /// What it did.
@@ -200,10 +201,10 @@ impl<'a> Report<'a> {
             .filter(|line| line.outcome.is_some() || line.state != CpuState::Absent)
     }
 
-    /// CPUs that are declared running and not known to hold the target state.
+    /// CPUs that are declared starting or running and not known to hold the target state.
     pub fn out_of_sync(&self) -> impl Iterator<Item = CpuReport> + Clone + use<'a> {
         self.cpus()
-            .filter(|line| line.state == CpuState::Running && !line.in_sync())
+            .filter(|line| line.state.may_run() && !line.in_sync())
     }
 
     fn numbers(
@@ -259,6 +260,7 @@ impl fmt::Display for Report<'_> {
                 line.outcome.is_some_and(|outcome| outcome.path == path)
             })?;
         }
+        self.numbers(f, "not up yet", |line| line.outcome.is_none())?;
         if self.cpus().any(|line| differed(&line, Changes::all())) {
             f.write_str("\n CPUs that differed, by group:")?;
         }

@@ -16,11 +16,13 @@ mod declare;
 mod in_line;
 mod meet;
 mod sleep;
+mod tally;
 
 use spin::Once;
 
-pub use self::meet::{Attendance, Summary};
+pub use self::meet::Attendance;
 pub use self::sleep::Saved;
+pub use self::tally::Summary;
 use crate::atomic::{Ordering, Word};
 use crate::cpu::CpuOps;
 use crate::delta::Changes;
@@ -198,7 +200,7 @@ impl<const CPUS: usize> CacheSync<CPUS> {
             match decided.policy.resync {
                 Resync::Deferred => check_in(slot),
                 Resync::Early => {
-                    self.bring_in_line(decided, cpu, number, &mut Consent::Ask(kick));
+                    let _ = self.bring_in_line(decided, cpu, number, &mut Consent::Ask(kick));
                 }
             }
         }

@@ -36,7 +36,7 @@ fn an_ap_that_never_arrives_is_missed_by_name_and_the_others_are_in_line_without
         let machine = machine(scope, vec![never]);
         let kernel = Kernel::new();
         kernel.run(&machine, |boot| {
-            kernel.sync.boot_init(boot, 0, policy(mode)).unwrap();
+            let _ = kernel.sync.boot_init(boot, 0, policy(mode)).unwrap();
             // A kernel that does not notice: the rendezvous does.
             for ap in [1, 2, 3] {
                 kernel.start(boot, ap).unwrap();
@@ -67,7 +67,7 @@ fn an_ap_that_arrives_late_is_waited_for() {
         let machine = machine(scope, vec![late]);
         let kernel = Kernel::new();
         kernel.run(&machine, |boot| {
-            kernel.sync.boot_init(boot, 0, policy(mode)).unwrap();
+            let _ = kernel.sync.boot_init(boot, 0, policy(mode)).unwrap();
             for ap in [1, 2, 3] {
                 kernel.start(boot, ap).unwrap();
             }
@@ -92,19 +92,19 @@ fn an_ap_that_arrives_twice_is_told_so_and_left_alone() {
         let twice = Word::new(0);
         machine.run(
             |boot| {
-                kernel.sync.boot_init(boot, 0, policy(mode)).unwrap();
+                let _ = kernel.sync.boot_init(boot, 0, policy(mode)).unwrap();
                 kernel.bring_up(boot, &[2]);
                 assert_eq!(kernel.start(boot, 2), Err(Error::ArrivedTwice { cpu: 2 }));
                 while twice.load(Ordering::Acquire) == 0 {
                     boot.pause_while(&twice, 0, u64::MAX);
                 }
-                kernel.resync(boot).unwrap();
+                let _ = kernel.resync(boot).unwrap();
                 assert_eq!(kernel.sync.online(), 2);
             },
             |ap| {
                 let me = ap.number();
                 if twice.load(Ordering::Acquire) == 0 {
-                    kernel.sync.ap_online(ap, me, |_| {}).unwrap();
+                    let _ = kernel.sync.ap_online(ap, me, |_| {}).unwrap();
                     let writes = machine.counters(me).register_writes();
                     let again = kernel.sync.ap_online(ap, me, |_| {});
                     assert_eq!(again, Err(Error::ArrivedTwice { cpu: me }));
@@ -137,7 +137,7 @@ fn a_number_out_of_range_or_undeclared_changes_nothing() {
             |boot| {
                 let early = kernel.sync.boot_init(boot, CPUS, policy(mode));
                 assert_eq!(early, Err(out(CPUS)));
-                kernel.sync.boot_init(boot, 0, policy(mode)).unwrap();
+                let _ = kernel.sync.boot_init(boot, 0, policy(mode)).unwrap();
                 let again = kernel.sync.boot_init(boot, 0, policy(mode));
                 assert_eq!(again, Err(Error::AlreadyInitialised));
                 for number in [CPUS, CPUS + 1, usize::MAX] {
@@ -196,7 +196,7 @@ fn a_failed_ap_is_brought_in_line_by_the_next_rendezvous() {
         let machine = machine(scope, faults.to_vec());
         let kernel = Kernel::new();
         kernel.run(&machine, |boot| {
-            kernel.sync.boot_init(boot, 0, policy(mode)).unwrap();
+            let _ = kernel.sync.boot_init(boot, 0, policy(mode)).unwrap();
             kernel.bring_up(boot, &[2]);
             if mode == Resync::Deferred {
                 let summary = kernel.resync(boot).unwrap();

@@ -40,10 +40,10 @@ fn try_bring_up(mode: Resync, scope: MtrrScope, faults: &[(At, What)]) -> Ended 
     let machine = Machine::new(config);
     let kernel = Kernel::new();
     kernel.run(&machine, |boot| {
-        kernel.sync.boot_init(boot, 0, policy(mode)).unwrap();
+        let _ = kernel.sync.boot_init(boot, 0, policy(mode)).unwrap();
         assert!(kernel.bring_up(boot, &[1]).is_empty());
         if mode == Resync::Deferred {
-            kernel.resync(boot).unwrap();
+            let _ = kernel.resync(boot).unwrap();
         }
     });
     assert_cpu(&machine, 0, &firmware_map(), "the boot CPU");
@@ -257,7 +257,7 @@ fn smm_that_does_so_every_time_is_given_up_with_a_whole_map_or_none() {
         let machine = Machine::new(config);
         let kernel = Kernel::new();
         kernel.run(&machine, |boot| {
-            kernel
+            let _ = kernel
                 .sync
                 .boot_init(boot, 0, policy(Resync::Early))
                 .unwrap();
@@ -313,7 +313,7 @@ fn with_junk(scope: MtrrScope, def_type: u64, faults: &[(At, What)]) -> (Outcome
     let kernel = Kernel::new();
     kernel.run(&machine, |boot| {
         let init = kernel.sync.boot_init(boot, 0, policy(Resync::Early));
-        init.unwrap();
+        let _ = init.unwrap();
         kernel.bring_up(boot, &[1]);
     });
     machine.check().unwrap();

@@ -46,7 +46,7 @@ fn with_its_siblings_absent_or_parked_an_ap_opens_its_window_at_once() {
         let machine = Machine::new(two_by_two(scope));
         let kernel = Kernel::new();
         kernel.run(&machine, |boot| {
-            kernel
+            let _ = kernel
                 .sync
                 .boot_init(boot, 0, policy(Resync::Early))
                 .unwrap();
@@ -75,7 +75,7 @@ fn a_pat_alone_is_written_beside_running_siblings_with_caching_on() {
         let machine = Machine::new(config);
         let kernel = Kernel::new();
         kernel.run(&machine, |boot| {
-            kernel
+            let _ = kernel
                 .sync
                 .boot_init(boot, 0, policy(Resync::Early))
                 .unwrap();
@@ -112,7 +112,7 @@ fn a_running_sibling_is_asked_answers_stands_still_and_is_let_go() {
     let machine = Machine::new(config);
     let kernel = Kernel::new();
     kernel.run(&machine, |boot| {
-        kernel
+        let _ = kernel
             .sync
             .boot_init(boot, 0, policy(Resync::Early))
             .unwrap();
@@ -169,7 +169,7 @@ fn without_callback_and_answer_it_is_postponed_and_says_so_until_the_next_meetin
     let kernel = Kernel::new();
     machine.run(
         |boot| {
-            kernel
+            let _ = kernel
                 .sync
                 .boot_init(boot, 0, policy(Resync::Early))
                 .unwrap();
@@ -191,7 +191,7 @@ fn without_callback_and_answer_it_is_postponed_and_says_so_until_the_next_meetin
             let me = ap.number();
             ap.work(1000);
             // Interrupts of CPU 2 stay masked for longer than CPU 3 asks.
-            kernel.sync.ap_online(ap, me, |_| {}).unwrap();
+            let _ = kernel.sync.ap_online(ap, me, |_| {}).unwrap();
             kernel.signal(me);
             ap.work(if me == 2 { 60_000_000 } else { 1000 });
             ap.sti();
@@ -212,14 +212,14 @@ fn a_polling_sibling_is_waited_for_without_a_callback() {
     let kernel = Kernel::new();
     machine.run(
         |boot| {
-            kernel
+            let _ = kernel
                 .sync
                 .boot_init(boot, 0, policy(Resync::Early))
                 .unwrap();
             assert!(kernel.bring_up(boot, &[1]).is_empty());
         },
         |ap| {
-            kernel.sync.ap_online(ap, 1, |_| {}).unwrap();
+            let _ = kernel.sync.ap_online(ap, 1, |_| {}).unwrap();
             kernel.signal(1);
         },
         |_| {},
@@ -248,7 +248,7 @@ fn unknown_siblings_count_as_running() {
         let machine = Machine::new(config);
         let kernel = Kernel::new();
         kernel.run(&machine, |boot| {
-            kernel
+            let _ = kernel
                 .sync
                 .boot_init(boot, 0, policy(Resync::Early))
                 .unwrap();
@@ -278,7 +278,7 @@ fn the_kernels_word_about_a_place_is_taken() {
     let machine = Machine::new(config);
     let kernel = Kernel::new();
     kernel.run(&machine, |boot| {
-        kernel
+        let _ = kernel
             .sync
             .boot_init(boot, 0, policy(Resync::Early))
             .unwrap();

@@ -52,7 +52,7 @@ fn all_off(kernel: &Kernel, boot: &mut SimCpu<'_>) {
 fn a_second_suspend_without_a_resume_saves_nothing_new() {
     everywhere(|mode, _, machine, kernel| {
         kernel.run(machine, |boot| {
-            kernel.sync.boot_init(boot, 0, policy(mode)).unwrap();
+            let _ = kernel.sync.boot_init(boot, 0, policy(mode)).unwrap();
             all_up(kernel, boot, mode);
             let first = kernel.sync.suspend(boot).unwrap();
             assert_eq!(first.changes, Changes::empty());
@@ -75,14 +75,14 @@ fn a_second_suspend_without_a_resume_saves_nothing_new() {
 fn what_the_kernel_wrote_behind_our_back_is_saved_by_a_suspend() {
     everywhere(|mode, _, machine, kernel| {
         kernel.run(machine, |boot| {
-            kernel.sync.boot_init(boot, 0, policy(mode)).unwrap();
+            let _ = kernel.sync.boot_init(boot, 0, policy(mode)).unwrap();
             all_up(kernel, boot, mode);
             machine.set_registers(0, &another_map());
             let saved = kernel.sync.suspend(boot).unwrap();
             assert!(saved.changes.contains(Changes::VARIABLE));
             all_off(kernel, boot);
             boot.s3(&S3::all(Scribble::Zeroed));
-            kernel.sync.boot_resume(boot, 0).unwrap();
+            let _ = kernel.sync.boot_resume(boot, 0).unwrap();
             all_up(kernel, boot, mode);
             assert_eq!(machine.registers(3), another_map());
         });
@@ -95,7 +95,7 @@ fn an_aborted_suspend_leaves_everything_running() {
         kernel.run(machine, |boot| {
             let wrong = Err(Error::WrongPhase);
             assert_eq!(kernel.sync.suspend_aborted(), wrong);
-            kernel.sync.boot_init(boot, 0, policy(mode)).unwrap();
+            let _ = kernel.sync.boot_init(boot, 0, policy(mode)).unwrap();
             all_up(kernel, boot, mode);
             assert_eq!(kernel.sync.suspend_aborted(), wrong);
             assert_eq!(kernel.sync.boot_resume(boot, 0).map(|_| ()), wrong);
@@ -132,7 +132,7 @@ fn a_resume_that_fails_keeps_the_saved_state_for_the_next_attempt() {
             let machine = Machine::new(config);
             let kernel = Kernel::new();
             kernel.run(&machine, |boot| {
-                kernel.sync.boot_init(boot, 0, policy(mode)).unwrap();
+                let _ = kernel.sync.boot_init(boot, 0, policy(mode)).unwrap();
                 all_up(&kernel, boot, mode);
                 kernel.sync.suspend(boot).unwrap();
                 all_off(&kernel, boot);
@@ -161,7 +161,7 @@ fn a_resume_that_fails_keeps_the_saved_state_for_the_next_attempt() {
 fn a_resume_given_up_half_way_and_slept_again_ends_in_line() {
     everywhere(|mode, _, machine, kernel| {
         kernel.run(machine, |boot| {
-            kernel.sync.boot_init(boot, 0, policy(mode)).unwrap();
+            let _ = kernel.sync.boot_init(boot, 0, policy(mode)).unwrap();
             all_up(kernel, boot, mode);
             kernel.sleep(boot, &S3::all(Scribble::Zeroed));
             // Only some come up, one of them not yet synced (deferred), then the lid closes again.
@@ -181,7 +181,7 @@ fn a_resume_given_up_half_way_and_slept_again_ends_in_line() {
 fn an_ap_can_go_and_come_again() {
     everywhere(|mode, scope, machine, kernel| {
         kernel.run(machine, |boot| {
-            kernel.sync.boot_init(boot, 0, policy(mode)).unwrap();
+            let _ = kernel.sync.boot_init(boot, 0, policy(mode)).unwrap();
             all_up(kernel, boot, mode);
             for ap in [2, 3, 2] {
                 kernel.sync.offline(boot, ap).unwrap();
@@ -234,9 +234,9 @@ fn online_during_change(mode: Resync, scope: MtrrScope, seed: u64) {
     let why = format!("{mode:?} {scope:?} seed {seed}");
     machine.run(
         |boot| {
-            kernel.sync.boot_init(boot, 0, policy(mode)).unwrap();
+            let _ = kernel.sync.boot_init(boot, 0, policy(mode)).unwrap();
             kernel.bring_up(boot, &[1, 2, 3]);
-            kernel.resync(boot).unwrap();
+            let _ = kernel.resync(boot).unwrap();
             go.store(1, Ordering::Release);
             boot.send_ipi(2);
             boot.work(1 + seed * 10_000);
@@ -248,13 +248,13 @@ fn online_during_change(mode: Resync, scope: MtrrScope, seed: u64) {
                 boot.pause_while(&started, 0, soon);
             }
             assert!(kernel.wait_for(boot, 4), "{why}");
-            kernel.resync(boot).unwrap();
+            let _ = kernel.resync(boot).unwrap();
         },
         |ap| {
             let me = ap.number();
             ap.work(1000);
             let ipis = ap.ipis();
-            kernel.sync.ap_online(ap, me, |cpu| ipis.send(cpu)).unwrap();
+            let _ = kernel.sync.ap_online(ap, me, |cpu| ipis.send(cpu)).unwrap();
             kernel.signal(me);
             ap.sti();
             loop {
@@ -296,7 +296,7 @@ fn while_one_rendezvous_is_led_another_is_busy() {
         let tried = Word::new(0);
         machine.run(
             |boot| {
-                kernel
+                let _ = kernel
                     .sync
                     .boot_init(boot, 0, policy(Resync::Early))
                     .unwrap();
@@ -307,7 +307,7 @@ fn while_one_rendezvous_is_led_another_is_busy() {
             },
             |ap| {
                 let me = ap.number();
-                kernel.sync.ap_online(ap, me, |_| {}).unwrap();
+                let _ = kernel.sync.ap_online(ap, me, |_| {}).unwrap();
                 kernel.signal(me);
                 ap.sti();
                 while ap.halt_until_ipi() {}

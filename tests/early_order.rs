@@ -52,7 +52,7 @@ fn on_sets_of_their_own_every_hold_is_answered() {
                     let mut policy = policy(Resync::Early);
                     // Each of them waits for the windows of up to three others first.
                     policy.bounds.hold = 20_000_000;
-                    kernel.sync.boot_init(boot, 0, policy).unwrap();
+                    let _ = kernel.sync.boot_init(boot, 0, policy).unwrap();
                     if together {
                         start_all(&kernel, boot, &aps(&machine));
                     } else {
@@ -81,7 +81,7 @@ fn two_threads_of_a_core_started_together_count_as_running_for_each_other() {
             let machine = Machine::new(config);
             let kernel = Kernel::new();
             kernel.run(&machine, |boot| {
-                kernel
+                let _ = kernel
                     .sync
                     .boot_init(boot, 0, policy(Resync::Early))
                     .unwrap();
@@ -112,7 +112,7 @@ fn a_thread_that_waited_for_its_siblings_window_looks_again_before_its_own() {
             let machine = Machine::new(config);
             let kernel = Kernel::new();
             kernel.run(&machine, |boot| {
-                kernel
+                let _ = kernel
                     .sync
                     .boot_init(boot, 0, policy(Resync::Early))
                     .unwrap();
@@ -147,7 +147,7 @@ fn in_bringup_order_on_shared_sets_nobody_is_held_and_no_window_meets_a_sibling(
                 .map(|cpu| Place::Apic(machine.config().apic_id(cpu)))
                 .collect();
             kernel.run(&machine, |boot| {
-                kernel
+                let _ = kernel
                     .sync
                     .boot_init(boot, 0, policy(Resync::Early))
                     .unwrap();

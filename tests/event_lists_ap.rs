@@ -30,7 +30,7 @@ fn arrive(mut config: Config, aps: Snapshot, cr0: u64, times: usize, interrupts:
     let done = Mutex::new(None);
     machine.run(
         |boot| {
-            kernel
+            let _ = kernel
                 .sync
                 .boot_init(boot, 0, policy(Resync::Early))
                 .unwrap();
@@ -149,7 +149,7 @@ fn deferred_check_in_touches_no_register() {
     });
     let kernel = Kernel::new();
     kernel.run(&machine, |boot| {
-        kernel
+        let _ = kernel
             .sync
             .boot_init(boot, 0, policy(Resync::Deferred))
             .unwrap();

@@ -37,7 +37,7 @@ fn every_cpu_is_in_line_after_boot_and_after_each_sleep() {
                 let why = format!("{scope:?} {mode:?} {name}");
                 kernel.run(&machine, |boot| {
                     let policy = with_pat(policy(mode), Pat::LINUX);
-                    kernel.sync.boot_init(boot, 0, policy).unwrap();
+                    let _ = kernel.sync.boot_init(boot, 0, policy).unwrap();
                     for round in 0..3 {
                         if round > 0 {
                             kernel.sleep(boot, &profile);
@@ -77,7 +77,7 @@ fn amd_without_top_mem2_boots() {
     let machine = Machine::new(config);
     let kernel = Kernel::new();
     kernel.run(&machine, |boot| {
-        kernel
+        let _ = kernel
             .sync
             .boot_init(boot, 0, policy(Resync::Early))
             .unwrap();

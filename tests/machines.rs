@@ -47,14 +47,14 @@ fn live_through(
     let kernel = Kernel::new();
     kernel.run(&machine, |boot| {
         let policy = with_pat(policy(mode), Pat::LINUX);
-        kernel.sync.boot_init(boot, 0, policy).unwrap();
+        let _ = kernel.sync.boot_init(boot, 0, policy).unwrap();
         for round in 0..2 {
             if round > 0 {
                 kernel.sleep(boot, sleep);
             }
             assert!(kernel.bring_up(boot, &aps(&machine)).is_empty());
             if mode == Resync::Deferred {
-                kernel.resync(boot).unwrap();
+                let _ = kernel.resync(boot).unwrap();
             }
         }
     });
@@ -264,10 +264,10 @@ fn confidential_guests_use_the_pat_alone_and_never_touch_caches() {
                 // Slot 1 loses its cacheable type, which elsewhere flushes caches.
                 let policy = with_pat(policy(mode), Pat::LINUX);
                 assert_eq!(policy.pat_flush, PatFlush::WhenUncached);
-                kernel.sync.boot_init(boot, 0, policy).unwrap();
+                let _ = kernel.sync.boot_init(boot, 0, policy).unwrap();
                 assert!(kernel.bring_up(boot, &aps(&machine)).is_empty());
                 if mode == Resync::Deferred {
-                    kernel.resync(boot).unwrap();
+                    let _ = kernel.resync(boot).unwrap();
                 }
             });
             let platform = *kernel.sync.platform().unwrap();

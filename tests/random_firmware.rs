@@ -102,20 +102,20 @@ fn live(seed: u64, cores: usize, threads: usize, mode: Resync, faults: usize) {
         if dice.one_in(2) {
             policy = with_pat(policy, Pat::LINUX);
         }
-        kernel.sync.boot_init(boot, 0, policy).unwrap();
+        let _ = kernel.sync.boot_init(boot, 0, policy).unwrap();
         for round in 0..2 {
             if round > 0 {
                 kernel.sleep(boot, &profile);
             }
             assert!(kernel.bring_up(boot, &aps(&machine)).is_empty());
             if mode == Resync::Deferred {
-                kernel.resync(boot).unwrap();
+                let _ = kernel.resync(boot).unwrap();
             }
             judge(&kernel, &machine);
         }
         // What one fault spoilt, another meeting repairs: no fault strikes twice.
         for _ in 0..faults {
-            kernel.resync(boot).unwrap();
+            let _ = kernel.resync(boot).unwrap();
         }
     });
     assert_eq!(kernel.sync.online(), cpus as u32);

@@ -38,7 +38,7 @@ fn config(cores: usize, threads: usize, scope: MtrrScope) -> Config {
 
 /// Boots and brings all APs up, in line.
 fn boot_all(kernel: &Kernel, boot: &mut SimCpu<'_>) {
-    kernel
+    let _ = kernel
         .sync
         .boot_init(boot, 0, policy(Resync::Deferred))
         .unwrap();
@@ -132,7 +132,7 @@ fn windows_are_parallel_across_cores_and_in_turn_within_one() {
                         machine.clear_log();
                     };
                     machine.clear_log();
-                    change(&kernel, boot, &another_map()).unwrap();
+                    let _ = change(&kernel, boot, &another_map()).unwrap();
                     assert_shape(cores);
                     assert_all_equal(&machine, "changed");
 
@@ -140,7 +140,7 @@ fn windows_are_parallel_across_cores_and_in_turn_within_one() {
                     kernel.sleep(boot, &sleep);
                     kernel.bring_up(boot, &aps(&machine));
                     machine.clear_log();
-                    kernel.resync(boot).unwrap();
+                    let _ = kernel.resync(boot).unwrap();
                     // The boot CPU was restored before; its siblings with it, if they share.
                     let all = windows(&machine);
                     let boot_core = if scope == MtrrScope::Core {
@@ -168,7 +168,7 @@ fn the_time_a_change_takes_does_not_grow_with_the_number_of_cores() {
         kernel.run(&machine, |boot| {
             boot_all(&kernel, boot);
             machine.clear_log();
-            change(&kernel, boot, &another_map()).unwrap();
+            let _ = change(&kernel, boot, &another_map()).unwrap();
         });
         let all = windows(&machine);
         let mut longest = 0;
@@ -263,14 +263,14 @@ fn a_write_combining_range_comes_and_goes_on_all_cpus() {
                 assert!(wrote || scope == MtrrScope::Core);
             }
             assert_all_equal(&machine, "new");
-            change(&kernel, boot, &old).unwrap();
+            let _ = change(&kernel, boot, &old).unwrap();
             assert_all_equal(&machine, "old");
             assert_eq!(machine.registers(7), firmware_map());
             // It outlives S3 too.
-            change(&kernel, boot, &new).unwrap();
+            let _ = change(&kernel, boot, &new).unwrap();
             kernel.sleep(boot, &S3::all(Scribble::LikeBoot));
             kernel.bring_up(boot, &aps(&machine));
-            kernel.resync(boot).unwrap();
+            let _ = kernel.resync(boot).unwrap();
             assert_eq!(machine.registers(6).variable[5], wc_range());
             assert_all_equal(&machine, "after S3");
         });
@@ -365,12 +365,12 @@ fn those_in_line_only_wait_for_those_that_are_not() {
         let machine = Machine::new(config(3, 2, scope));
         let kernel = Kernel::new();
         kernel.run(&machine, |boot| {
-            kernel
+            let _ = kernel
                 .sync
                 .boot_init(boot, 0, policy(Resync::Deferred))
                 .unwrap();
             kernel.bring_up(boot, &[1, 2, 3]);
-            kernel.resync(boot).unwrap();
+            let _ = kernel.resync(boot).unwrap();
             machine.set_registers(4, &another_map());
             machine.set_registers(5, &another_map());
             kernel.bring_up(boot, &[4, 5]);

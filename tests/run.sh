@@ -24,3 +24,10 @@ unset RUSTFLAGS CARGO_ENCODED_RUSTFLAGS
 cargo test --all-features
 MTRR_PAT_QEMU=skip cargo test --lib --tests -q
 RUSTFLAGS="--cfg loom" cargo test --release --lib --target-dir target/loom rendezvous::models
+
+# A second opinion on memory types, where there is somebody to give it.
+if command -v bochs >/dev/null; then
+    tests/bochs.sh corei7_skylake_x ryzen
+else
+    echo "not run: tests/bochs.sh, because Bochs is not installed" >&2
+fi

@@ -29,7 +29,7 @@ fn a_thread_that_finds_its_shared_set_in_line_already_drops_its_old_translations
     let kernel = Kernel::new();
     machine.run(
         |boot| {
-            kernel
+            let _ = kernel
                 .sync
                 .boot_init(boot, 0, policy(Resync::Deferred))
                 .unwrap();
@@ -46,7 +46,7 @@ fn a_thread_that_finds_its_shared_set_in_line_already_drops_its_old_translations
         |ap| {
             let me = ap.number();
             ap.load(DATA);
-            kernel.sync.ap_online(ap, me, |_| {}).unwrap();
+            let _ = kernel.sync.ap_online(ap, me, |_| {}).unwrap();
             kernel.signal(me);
             ap.sti();
             while ap.halt_until_ipi() {
@@ -91,12 +91,12 @@ fn a_waiter_whose_sibling_writes_drops_its_old_translations_too() {
     };
     machine.run(
         |boot| {
-            kernel
+            let _ = kernel
                 .sync
                 .boot_init(boot, 0, policy(Resync::Deferred))
                 .unwrap();
             kernel.bring_up(boot, &[2]);
-            kernel.resync(boot).unwrap();
+            let _ = kernel.resync(boot).unwrap();
             let mut broken = firmware_map();
             broken.def_type = broken.def_type.disabled();
             machine.set_registers(2, &broken);
@@ -112,7 +112,7 @@ fn a_waiter_whose_sibling_writes_drops_its_old_translations_too() {
         },
         |ap| {
             let me = ap.number();
-            kernel.sync.ap_online(ap, me, |_| {}).unwrap();
+            let _ = kernel.sync.ap_online(ap, me, |_| {}).unwrap();
             kernel.signal(me);
             ap.sti();
             while ap.halt_until_ipi() {
@@ -139,7 +139,7 @@ fn a_cpu_without_siblings_pays_nothing_for_the_rule() {
     let machine = machine(1);
     let kernel = Kernel::new();
     kernel.run(&machine, |boot| {
-        kernel
+        let _ = kernel
             .sync
             .boot_init(boot, 0, policy(Resync::Early))
             .unwrap();

@@ -50,7 +50,7 @@ impl<const CPUS: usize> Method for Ours<CPUS> {
     fn online(&self, ap: &mut SimCpu<'_>) {
         let (n, ipis) = (ap.number(), ap.ipis());
         let outcome = self.sync.ap_online(ap, n, |sibling| ipis.send(sibling));
-        outcome.expect("it was declared");
+        let _ = outcome.expect("it was declared");
     }
 
     fn attend(&self, cpu: &mut SimCpu<'_>) {

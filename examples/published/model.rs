@@ -169,11 +169,11 @@ impl Kernel {
             ..Policy::DEFAULT
         };
         let scribble = Scribble::only_cores(1..computer.cores, Scribble::Off);
-        self.sync.boot_init(boot, 0, policy).expect("first call");
+        let _ = self.sync.boot_init(boot, 0, policy).expect("first call");
         self.sync.suspend(boot).expect("running");
         boot.s3(&S3::aps(scribble).with_ap_cr0(0x10));
         boot.machine().clear_log();
-        self.sync.boot_resume(boot, 0).expect("suspended");
+        let _ = self.sync.boot_resume(boot, 0).expect("suspended");
         boot.sti();
         let rows = (0..computer.order.len())
             .map(|place| self.bring_up(boot, place))

@@ -77,7 +77,8 @@ pub fn boot(cpus: usize, who: Who, work: Work) -> Came {
             let start = boot.machine().time(0);
             boot.work(work.attempt);
             attempts.fetch_add(1, Ordering::Relaxed);
-            sync.boot_init(boot, 0, Policy::DEFAULT)
+            let _ = sync
+                .boot_init(boot, 0, Policy::DEFAULT)
                 .expect("first call");
             if who == Who::EveryCpu {
                 (1..ATTEMPTS).for_each(|_| probe(boot));
@@ -98,7 +99,7 @@ pub fn boot(cpus: usize, who: Who, work: Work) -> Came {
             if who == Who::EveryCpu {
                 (0..ATTEMPTS).for_each(|_| probe(ap));
             }
-            sync.ap_online(ap, me, |_| {}).expect("declared");
+            let _ = sync.ap_online(ap, me, |_| {}).expect("declared");
             ap.work(work.rest);
             up.store(me as u32, Ordering::Release);
         },

@@ -81,7 +81,7 @@ impl Kernel {
             pat: PatChoice::Layout(Pat::LINUX),
             ..Policy::DEFAULT
         };
-        self.sync.boot_init(boot, 0, policy)?;
+        let _ = self.sync.boot_init(boot, 0, policy)?;
         self.start_aps(boot)?;
         self.sync.suspend(boot)?;
         for ap in 1..boot.machine().config().cpus() {
@@ -90,7 +90,7 @@ impl Kernel {
         boot.s3(profile);
         boot.machine().clear_log(); // the picture begins here
         self.note_before(boot);
-        self.sync.boot_resume(boot, 0)?;
+        let _ = self.sync.boot_resume(boot, 0)?;
         boot.sti(); // a sibling may need this CPU to stand still
         self.start_aps(boot)
     }

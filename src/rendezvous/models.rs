@@ -268,8 +268,8 @@ impl<const CPUS: usize> Machine<CPUS> {
         let mut stepped = false;
         let attended = self
             .gate
-            .attend(&self.meeting(me, &bounds), cpu, |cpu, stuck| {
-                if stuck.is_none() {
+            .attend(&self.meeting(me, &bounds), cpu, |cpu, turn| {
+                if turn.is_ok() {
                     self.step(cpu, me);
                     stepped = true;
                 }

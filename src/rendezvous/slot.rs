@@ -179,6 +179,8 @@ impl Slot {
         handshake.ack.store(0, Ordering::Relaxed);
         self.record.pending.store(0, Ordering::Relaxed);
         self.record.compared.store(0, Ordering::Relaxed);
+        // What it did in its last life says nothing about the next.
+        self.record.what.store(0, Ordering::Relaxed);
         self.record.counted.store(0, Ordering::Relaxed);
         cpu.clflush(self.record.pending.address());
         self.set_state(cpu, CpuState::Absent);

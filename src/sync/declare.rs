@@ -3,7 +3,7 @@
 //! Owns the state of CPUs that do not run, and the rings of the cores; the starting CPU's own part
 //! is [`CacheSync::ap_online`].
 
-use super::{CacheSync, Decided};
+use super::{CacheSync, Decided, RUNNING};
 use crate::atomic::Ordering;
 use crate::cpu::CpuOps;
 use crate::error::Error;
@@ -22,7 +22,8 @@ impl<const CPUS: usize> CacheSync<CPUS> {
     /// If a sibling is inside a caches-off window, waits until it is out.
     ///
     /// # Errors
-    /// [`Error::CpuOutOfRange`], [`Error::NotInitialised`]; [`Error::ArrivedTwice`] when it runs
+    /// [`Error::CpuOutOfRange`], [`Error::NotInitialised`]; [`Error::WrongPhase`] between `suspend` and
+    /// a `boot_resume` that succeeded (or `suspend_aborted`); [`Error::ArrivedTwice`] when it runs
     /// already; [`Error::Busy`] while a rendezvous is open: [`CacheSync::attend`] and try again;
     /// [`Error::SiblingStuck`] when a sibling stays in its window. In all cases it is not declared:
     /// do not start it.
@@ -33,6 +34,9 @@ impl<const CPUS: usize> CacheSync<CPUS> {
         place: Place,
     ) -> Result<(), Error> {
         let decided = self.decided()?;
+        if self.boot.phase.load(Ordering::Acquire) != RUNNING {
+            return Err(Error::WrongPhase);
+        }
         let slot = self.slot(number)?;
         if slot.state() == CpuState::Running {
             return Err(Error::ArrivedTwice { cpu: number });

@@ -1,7 +1,7 @@
 //! The rendezvous as the kernel sees it: resync, run-time change, check.
 
 use super::in_line::Consent;
-use super::{CacheSync, Decided, RUNNING, arrival};
+use super::{CacheSync, Decided, RUNNING, Summary, arrival};
 use crate::atomic::Ordering;
 use crate::cpu::CpuOps;
 use crate::delta::Changes;
@@ -46,19 +46,6 @@ pub enum Attendance {
     Done,
 }
 
-/// What came of a rendezvous in which everybody finished.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Summary {
-    /// Generation of the target.
-    pub epoch: u32,
-    /// CPUs that took part, the boot CPU too.
-    pub cpus: u32,
-    /// CPUs that differed from the target before.
-    pub differed: u32,
-    /// CPUs that are not in line now.
-    pub out_of_sync: u32,
-}
-
 impl<const CPUS: usize> CacheSync<CPUS> {
     /// Brings every CPU in line that checked in, was postponed or failed; all running CPUs meet
     /// for it. Led by the boot CPU `me`; interrupts are masked throughout.
@@ -67,7 +54,8 @@ impl<const CPUS: usize> CacheSync<CPUS> {
     ///
     /// # Errors
     /// [`Error::Missing`], [`Error::Busy`], [`Error::BootCpuSilent`], [`Error::NotInitialised`],
-    /// [`Error::CpuOutOfRange`]: nothing was changed on any CPU. [`Error::Stuck`]: all but the named
+    /// [`Error::CpuOutOfRange`], [`Error::WrongPhase`] while suspended: nothing was changed on any CPU;
+    /// a CPU that is missing for good has to be declared offline. [`Error::Stuck`]: all but the named
     /// did what they were to do.
     pub fn resync(
         &self,
@@ -81,8 +69,7 @@ impl<const CPUS: usize> CacheSync<CPUS> {
     /// Replaces the target, and brings every running CPU in line with it, all at once.
     ///
     /// # Errors
-    /// As for [`CacheSync::resync`]; [`Error::InvalidTarget`], [`Error::WrongPhase`] while
-    /// suspended: nothing was changed on any CPU.
+    /// As for [`CacheSync::resync`]; [`Error::InvalidTarget`]: nothing was changed on any CPU.
     pub fn change(
         &self,
         cpu: &mut impl CpuOps,
@@ -91,9 +78,6 @@ impl<const CPUS: usize> CacheSync<CPUS> {
         kick: impl FnMut(usize),
     ) -> Result<Summary, Error> {
         let (_, now) = self.target(cpu)?;
-        if self.boot.phase.load(Ordering::Acquire) != RUNNING {
-            return Err(Error::WrongPhase);
-        }
         if let Some(msr) = unchangeable(&now, target).or_else(|| target.first_invalid()) {
             return Err(Error::InvalidTarget { msr });
         }
@@ -158,9 +142,9 @@ impl<const CPUS: usize> CacheSync<CPUS> {
 
     fn attended(&self, decided: &Decided, cpu: &mut impl CpuOps, number: usize) -> Attended {
         let meeting = self.meeting(decided, number);
-        let attended = self.gate.attend(&meeting, cpu, |cpu, stuck| match stuck {
-            None => self.step(decided, cpu, number),
-            Some(sibling) => {
+        let attended = self.gate.attend(&meeting, cpu, |cpu, turn| match turn {
+            Ok(()) => self.step(decided, cpu, number),
+            Err(sibling) => {
                 let error = Error::SiblingStuck { cpu: sibling };
                 if let Ok(slot) = self.slot(number) {
                     left_behind(slot, Path::Failed, Some(error));
@@ -189,7 +173,8 @@ impl<const CPUS: usize> CacheSync<CPUS> {
         match work {
             Work::Resync if !pending => {}
             Work::Resync | Work::Change => {
-                self.bring_in_line::<fn(usize)>(decided, cpu, number, &mut Consent::Meeting);
+                let _ =
+                    self.bring_in_line::<fn(usize)>(decided, cpu, number, &mut Consent::Meeting);
             }
             Work::Check => self.compare(decided, cpu, number),
         }
@@ -233,6 +218,9 @@ impl<const CPUS: usize> CacheSync<CPUS> {
         target: Option<&Snapshot>,
     ) -> Result<Summary, Error> {
         let decided = self.decided()?;
+        if self.boot.phase.load(Ordering::Acquire) != RUNNING {
+            return Err(Error::WrongPhase);
+        }
         self.slot(me)?;
         let meeting = self.meeting(decided, me);
         let stuck = self.gate.lead(
@@ -272,53 +260,10 @@ impl<const CPUS: usize> CacheSync<CPUS> {
         Ok(summary)
     }
 
-    /// CPUs that are in line by their own account: all that may run were in the meeting.
-    fn counted(&self) -> u32 {
-        let counted = |slot: &&Slot| slot.record.counted.load(Ordering::Relaxed) != 0;
-        self.slots.iter().filter(counted).count() as u32
-    }
-
     fn flush_after_meeting(&self, cpu: &mut impl CpuOps, number: usize) {
         let mut path = Path::InSync;
         self.flush_after_siblings(cpu, number, &mut path);
     }
-
-    /// What came of the meeting `me` just led.
-    fn summary(&self, me: usize) -> Summary {
-        let number = self.slot(me).map_or(0, Slot::summoned);
-        let mut summary = Summary {
-            epoch: self.target.online().epoch(),
-            cpus: 0,
-            differed: 0,
-            out_of_sync: 0,
-        };
-        for line in self.report().cpus() {
-            let Ok(slot) = self.slot(line.cpu) else {
-                continue;
-            };
-            if slot.summoned() != number {
-                continue;
-            }
-            let acted = slot.record.acted.load(Ordering::Relaxed) == number;
-            let differed = line.outcome.is_some_and(|o| !o.changes.is_empty());
-            summary.cpus += 1;
-            summary.differed += u32::from(acted && differed);
-            summary.out_of_sync += u32::from(!line.in_sync());
-        }
-        summary
-    }
-}
-
-/// Writes down that a meeting was carried out without this CPU: the next one has to bring it in line.
-fn left_behind(slot: &Slot, path: Path, error: Option<Error>) {
-    let outcome = Outcome {
-        path,
-        changes: Changes::empty(),
-        error,
-        ticks: 0,
-    };
-    outcome.store(&slot.record);
-    slot.record.pending.store(1, Ordering::Relaxed);
 }
 
 /// The first register a new target may not change: the platform's, not the kernel's.
@@ -334,4 +279,16 @@ fn unchangeable(now: &Snapshot, target: &Snapshot) -> Option<MsrAddr> {
         (now.phys_bits != target.phys_bits, MsrAddr::MTRR_DEF_TYPE),
     ];
     parts.into_iter().find(|(bad, _)| *bad).map(|(_, msr)| msr)
+}
+
+/// Writes down that a meeting was carried out without this CPU: the next one has to bring it in line.
+fn left_behind(slot: &Slot, path: Path, error: Option<Error>) {
+    let outcome = Outcome {
+        path,
+        changes: Changes::empty(),
+        error,
+        ticks: 0,
+    };
+    outcome.store(&slot.record);
+    slot.record.pending.store(1, Ordering::Relaxed);
 }

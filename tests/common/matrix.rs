@@ -218,9 +218,9 @@ impl Lived<'_> {
     fn boot(&self, boot: &mut SimCpu<'_>) {
         let Life { wrong, when, .. } = self.life;
         let (kernel, all) = (self.kernel, aps(self.machine));
-        kernel.sync.boot_init(boot, 0, self.life.policy()).unwrap();
+        let _ = kernel.sync.boot_init(boot, 0, self.life.policy()).unwrap();
         assert!(kernel.bring_up(boot, &all).is_empty(), "{:?}", self.life);
-        kernel.resync(boot).unwrap();
+        let _ = kernel.resync(boot).unwrap();
         self.sleep(boot);
         if wrong == Wrong::S3Again {
             self.bring_up(boot, &all[..3]);
@@ -236,8 +236,8 @@ impl Lived<'_> {
             When::RunTime => self.judge_meeting(boot, Self::change),
         }
         if !wrong.stuck() {
-            kernel.resync(boot).unwrap();
-            kernel.resync(boot).unwrap();
+            let _ = kernel.resync(boot).unwrap();
+            let _ = kernel.resync(boot).unwrap();
             self.judge("in the end");
             self.judge_end();
         }
@@ -311,7 +311,8 @@ impl Lived<'_> {
             let undeclared = sync.ap_online(cpu, CPUS - 1, |_| {});
             assert_eq!(undeclared, Err(Error::NotDeclared { cpu: CPUS - 1 }));
         }
-        sync.ap_online(cpu, me, |sibling| ipis.send(sibling))
+        let _ = sync
+            .ap_online(cpu, me, |sibling| ipis.send(sibling))
             .unwrap();
         if wrong == Wrong::ArrivesTwice {
             let twice = sync.ap_online(cpu, me, |_| {});
