@@ -4,13 +4,28 @@
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
-if ! command -v cargo >/dev/null; then
-    echo "Rust is missing: install a stable toolchain (rustup) first" >&2
+# The kernel example's console wants a newer compiler than the library.
+wanted=91
+have=$(rustc --version 2>/dev/null | sed -n 's/^rustc 1\.\([0-9]*\).*/\1/p')
+if ! command -v cargo >/dev/null || [ "${have:-0}" -lt "$wanted" ]; then
+    echo "Rust 1.$wanted or newer is needed: install a stable toolchain with rustup first" >&2
     exit 1
 fi
 as_root() {
-    if [ "$(id -u)" = 0 ]; then "$@"; else sudo "$@"; fi
+    if [ "$(id -u)" = 0 ]; then
+        "$@"
+    elif command -v sudo >/dev/null; then
+        sudo "$@"
+    else
+        echo "install by hand, or run as root: $*" >&2
+        return 1
+    fi
 }
+if ! command -v cc >/dev/null; then
+    echo "installing a C linker"
+    as_root apt-get update -qq
+    as_root apt-get install -y -qq gcc libc6-dev
+fi
 if ! command -v qemu-system-x86_64 >/dev/null; then
     echo "installing QEMU"
     as_root apt-get update -qq

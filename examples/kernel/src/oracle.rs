@@ -84,7 +84,7 @@ impl Verdict {
             self.failed(format_args!("{}: too few variable ranges", layout.name));
             return None;
         };
-        self.expect(layout.name, caching::change_to(&target))?;
+        let _ = self.expect(layout.name, caching::change_to(&target))?;
         Some(MtrrMap::new(&RegFile::read().snapshot(&target)))
     }
 }
