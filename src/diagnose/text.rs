@@ -181,7 +181,8 @@ fn about_cpu(kind: &Kind, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         2 => f.write_str(" and one like it")?,
         more => write!(f, " and {} like it", more - 1)?,
     }
-    write!(f, " differ from CPU 0 in: {registers}; ")?;
+    let verb = if *count < 2 { "differs" } else { "differ" };
+    write!(f, " {verb} from CPU 0 in: {registers}; ")?;
     if *off {
         return f.write_str("the MTRRs are off there, all memory is uncachable");
     }

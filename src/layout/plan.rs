@@ -250,6 +250,17 @@ impl Loss {
     }
 }
 
+impl fmt::Display for Loss {
+    /// Writes the last address, not the one after it, as kernel logs do.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let last = self.end.saturating_sub(1);
+        let Self {
+            start, wanted, got, ..
+        } = self;
+        write!(f, "{start:#x}-{last:#x} {got} instead of {wanted}")
+    }
+}
+
 /// The losses of a plan, ascending and maximal. See [`Wanted::losses`].
 #[derive(Debug)]
 pub struct Losses<'a> {

@@ -62,6 +62,10 @@ pub struct Lookup {
 
 impl fmt::Display for Lookup {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.source == Source::BeyondWidth {
+            // The type says so already.
+            return write!(f, "{}", self.memtype);
+        }
         write!(f, "{} ({})", self.memtype, self.source)
     }
 }

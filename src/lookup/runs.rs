@@ -52,6 +52,16 @@ pub enum Uniformity {
     Unproven(Run),
 }
 
+impl fmt::Display for Uniformity {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Uniform(memtype) => write!(f, "{memtype}"),
+            Self::Mixed(run) => write!(f, "mixed, {run} first"),
+            Self::Unproven(run) => write!(f, "not known beyond {run}"),
+        }
+    }
+}
+
 impl Uniformity {
     /// The type, when it is known to be one.
     #[must_use]
