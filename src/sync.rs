@@ -104,6 +104,9 @@ impl<const CPUS: usize> CacheSync<CPUS> {
     /// the PAT the policy asks for. On the boot CPU, before any AP is started; interrupts as they
     /// are. Also finds out whether MTRR and PAT writes work at all.
     ///
+    /// The boot CPU is the model of all, whatever firmware left there: MTRRs that are off, too, which
+    /// the log says. [`crate::diagnose`] tells more.
+    ///
     /// # Errors
     /// [`Error::AlreadyInitialised`], [`Error::CpuOutOfRange`], [`Error::ReadFault`],
     /// [`Error::InvalidTarget`] for a PAT layout with a reserved type: nothing was changed. A machine without MTRRs or PAT is not an error: see [`CacheSync::platform`].
@@ -169,6 +172,9 @@ impl<const CPUS: usize> CacheSync<CPUS> {
         boot.record.counted.store(1, Ordering::Relaxed);
         self.flush(cpu);
         log::info!("memory types: {platform}");
+        if want.cap.is_some() && !want.def_type.enabled() {
+            log::warn!("firmware left the boot CPU's MTRRs off: all memory will be uncachable");
+        }
         Ok(outcome)
     }
 
