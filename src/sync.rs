@@ -12,6 +12,7 @@
 //! handler of the interrupt that the `kick` callbacks send, which then calls
 //! [`CacheSync::attend`].
 
+mod boot;
 mod declare;
 mod in_line;
 mod meet;
@@ -28,18 +29,17 @@ use crate::cpu::CpuOps;
 use crate::delta::Changes;
 use crate::error::Error;
 use crate::platform::Platform;
-use crate::policy::{PatChoice, Policy, Resync};
+use crate::policy::{Policy, Resync};
 use crate::program::{Arrival, masked};
-use crate::regs::MsrAddr;
 use crate::rendezvous::hold::{Core, Held, hold_point};
 use crate::rendezvous::slot::{Deadline, Slot, flush_lines};
 use crate::rendezvous::target::Target;
 use crate::rendezvous::{CpuState, Gate, Meeting};
 use crate::report::{Outcome, Path, Report};
 use crate::snapshot::{SNAPSHOT_WORDS, Snapshot};
-use crate::topology::{Place, own_apic_id};
+use crate::topology::Place;
 
-use self::in_line::{Consent, nobody_else};
+use self::in_line::Consent;
 
 /// Life of the machine, as far as the target goes.
 const RUNNING: u32 = 1;
@@ -98,84 +98,6 @@ impl<const CPUS: usize> CacheSync<CPUS> {
             target: Target::new(),
             slots: [const { Slot::new() }; CPUS],
         }
-    }
-
-    /// Decides what the machine can do, captures this CPU's registers as the target, and programs
-    /// the PAT the policy asks for. On the boot CPU, before any AP is started; interrupts as they
-    /// are. Also finds out whether MTRR and PAT writes work at all.
-    ///
-    /// The boot CPU is the model of all, whatever firmware left there: MTRRs that are off, too, which
-    /// the log says. [`crate::diagnose`] tells more.
-    ///
-    /// # Errors
-    /// [`Error::AlreadyInitialised`], [`Error::CpuOutOfRange`], [`Error::ReadFault`],
-    /// [`Error::InvalidTarget`] for a PAT layout with a reserved type: nothing was changed. A machine without MTRRs or PAT is not an error: see [`CacheSync::platform`].
-    pub fn boot_init(
-        &self,
-        cpu: &mut impl CpuOps,
-        me: usize,
-        policy: Policy,
-    ) -> Result<Outcome, Error> {
-        let place = Place::Apic(own_apic_id(&|leaf: u32, subleaf: u32| {
-            let words = cpu.cpuid(leaf, subleaf);
-            raw_cpuid::CpuIdResult {
-                eax: words.eax,
-                ebx: words.ebx,
-                ecx: words.ecx,
-                edx: words.edx,
-            }
-        }));
-        self.boot_init_at(cpu, me, place, policy)
-    }
-
-    /// [`CacheSync::boot_init`] with the kernel's word about where the boot CPU sits.
-    ///
-    /// The places of all CPUs are given in one way: where the boot CPU's is an APIC id, another
-    /// CPU's [`Place::Core`] counts as unknown, and the other way round.
-    ///
-    /// # Errors
-    /// As for [`CacheSync::boot_init`].
-    pub fn boot_init_at(
-        &self,
-        cpu: &mut impl CpuOps,
-        me: usize,
-        place: Place,
-        mut policy: Policy,
-    ) -> Result<Outcome, Error> {
-        let boot = self.slot(me)?;
-        if self.decided.is_completed() {
-            return Err(Error::AlreadyInitialised);
-        }
-        let platform = Platform::detect(cpu);
-        let mut want = Snapshot::capture(cpu, &platform, policy.amd_fixed)?;
-        if let (PatChoice::Layout(pat), Some(_)) = (policy.pat, want.pat) {
-            if (0..8).any(|slot| pat.slot(slot).is_err()) {
-                return Err(Error::InvalidTarget { msr: MsrAddr::PAT });
-            }
-            want.pat = Some(pat);
-        }
-        policy.bounds = policy.bounds.at_least();
-        let decided = *self.decided.call_once(|| Decided { platform, policy });
-        self.boot
-            .numbering
-            .store(numbering(place), Ordering::Relaxed);
-        self.boot.number.store(me as u32, Ordering::Relaxed);
-        self.place(cpu, me, place, &decided)?;
-        // Nobody else runs: it cannot have moved.
-        let _ = self
-            .target
-            .replace(cpu, &want.to_words(), self.target.online());
-        self.boot.phase.store(RUNNING, Ordering::Release);
-        boot.set_state(cpu, CpuState::Running);
-        let outcome = self.bring_in_line(&decided, cpu, me, &mut nobody_else());
-        self.target.recount(1);
-        boot.record.counted.store(1, Ordering::Relaxed);
-        self.flush(cpu);
-        log::info!("memory types: {platform}");
-        if want.cap.is_some() && !want.def_type.enabled() {
-            log::warn!("firmware left the boot CPU's MTRRs off: all memory will be uncachable");
-        }
-        Ok(outcome)
     }
 
     /// What was found out about the machine; `None` before `boot_init`.
