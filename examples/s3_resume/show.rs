@@ -11,6 +11,14 @@ use serde_json::json;
 use crate::args::Mode;
 use crate::kernel::Kernel;
 
+/// Prints a line; a reader that has gone away is no error.
+macro_rules! say {
+    ($($text:tt)*) => {{
+        use std::io::Write;
+        let _ = writeln!(std::io::stdout(), $($text)*);
+    }};
+}
+
 /// One CPU's line, from what was seen before, done, and found after.
 pub struct Line {
     report: CpuReport,
@@ -92,7 +100,7 @@ pub fn print_json(mode: Mode, lines: &[Line]) {
         })
         .collect();
     let differ = lines.iter().filter(|line| !line.in_sync_after).count();
-    println!(
+    say!(
         "{}",
         json!({"mode": mode.name(), "cpus": cpus, "differ_after": differ})
     );
@@ -100,17 +108,23 @@ pub fn print_json(mode: Mode, lines: &[Line]) {
 
 /// The table for people.
 pub fn print_table(mode: Mode, lines: &[Line]) {
-    println!("{} resync after S3:", mode.name());
-    println!(
+    say!("{} resync after S3:", mode.name());
+    say!(
         "{:>4} {:>4} {:>4} {:>6}  {:<34} {:<10} {:<28} after",
-        "cpu", "apic", "core", "thread", "before", "path", "changed"
+        "cpu",
+        "apic",
+        "core",
+        "thread",
+        "before",
+        "path",
+        "changed"
     );
     for line in lines {
         let (path, changes) = line.report.outcome.map_or_else(
             || ("none", String::new()),
             |o| (o.path.name(), o.changes.to_string()),
         );
-        println!(
+        say!(
             "{:>4} {:>4} {:>4} {:>6}  {:<34} {:<10} {:<28} {}{}",
             line.report.cpu,
             line.apic_id,
@@ -124,7 +138,7 @@ pub fn print_table(mode: Mode, lines: &[Line]) {
         );
     }
     let differ = lines.iter().filter(|line| !line.in_sync_after).count();
-    println!(
+    say!(
         "{differ} of {} CPUs differ from the boot CPU\n",
         lines.len()
     );
