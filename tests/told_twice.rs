@@ -193,3 +193,74 @@ fn an_unknown_cpu_that_is_gone_is_nobodys_sibling() {
         assert_eq!(outcome(&kernel, 2).error, None);
     });
 }
+
+/// The target a run-time change brings: one more range.
+fn one_range_more(mut want: mtrr_pat::snapshot::Snapshot) -> mtrr_pat::snapshot::Snapshot {
+    want.variable[9] = VariableMtrr {
+        base: 0x4000_0000,
+        mask: 0x7f_c000_0800,
+    };
+    want
+}
+
+#[test]
+fn a_kick_while_an_ap_comes_online_changes_nothing_under_it() {
+    for delay in (0..60).map(|n| n * 500) {
+        let machine = Machine::new(differing(2, 1, MtrrScope::Core));
+        let kernel = Kernel::new();
+        machine.run(
+            |boot| {
+                let booted = kernel.sync.boot_init(boot, 0, policy(Resync::Early));
+                assert_eq!(booted.unwrap().error, None);
+                kernel.start(boot, 1).unwrap();
+                let since = boot.rdtsc();
+                while boot.rdtsc() < since + delay {
+                    boot.work(100);
+                }
+                let want = one_range_more(kernel.sync.target(boot).unwrap().1);
+                let ipis = boot.ipis();
+                let changed = kernel.sync.change(boot, 0, &want, |cpu| ipis.send(cpu));
+                assert_eq!(changed.unwrap().out_of_sync, 0, "{delay}");
+                kernel.wait_for(boot, 1);
+            },
+            |ap| {
+                ap.sti();
+                kernel.ap(ap);
+            },
+            |cpu| kernel.interrupt(cpu),
+        );
+        assert_all_equal(&machine, "changed while it came up");
+        machine.check().unwrap();
+    }
+}
+
+#[test]
+fn an_ap_left_behind_while_it_comes_online_is_brought_in_line_by_the_next_meeting() {
+    for delay in (0..80).map(|n| n * 500) {
+        // CPU 2 sticks in the window of the change; its sibling comes up meanwhile.
+        let mut config = Config::new(2, 2);
+        config.scope = MtrrScope::Thread;
+        config.faults = vec![Fault::new(2, At::InWindow(3), What::Stuck)];
+        let machine = Machine::new(config);
+        let kernel = Kernel::new();
+        kernel.run(&machine, |boot| {
+            let booted = kernel.sync.boot_init(boot, 0, policy(Resync::Early));
+            assert_eq!(booted.unwrap().error, None);
+            kernel.bring_up(boot, &[2]);
+            kernel.start(boot, 3).unwrap();
+            let since = boot.rdtsc();
+            while boot.rdtsc() < since + delay {
+                boot.work(100);
+            }
+            let want = one_range_more(kernel.sync.target(boot).unwrap().1);
+            let ipis = boot.ipis();
+            let changed = kernel.sync.change(boot, 0, &want, |cpu| ipis.send(cpu));
+            assert_eq!(changed, Err(Error::Stuck { count: 1, first: 2 }), "{delay}");
+            kernel.wait_for(boot, 3);
+            kernel.sync.offline(boot, 2).unwrap();
+            assert_eq!(kernel.resync(boot).unwrap().out_of_sync, 0, "{delay}");
+            let held = machine.registers(3);
+            assert_eq!(held.variable_ranges(), want.variable_ranges(), "{delay}");
+        });
+    }
+}
