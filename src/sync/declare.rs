@@ -24,7 +24,8 @@ impl<const CPUS: usize> CacheSync<CPUS> {
     /// # Errors
     /// [`Error::CpuOutOfRange`], [`Error::NotInitialised`]; [`Error::WrongPhase`] between `suspend` and
     /// a `boot_resume` that succeeded (or `suspend_aborted`); [`Error::ArrivedTwice`] when it runs
-    /// or is starting already: one that was given up is declared offline first; [`Error::Busy`] while a rendezvous is open: [`CacheSync::attend`] and try again;
+    /// or is starting already: one that was given up is declared offline first; [`Error::Busy`] while
+    /// a rendezvous is open: [`CacheSync::attend`] and try again;
     /// [`Error::SiblingStuck`] when a sibling stays in its window. In all cases it is not declared:
     /// do not start it.
     pub fn starting(
