@@ -189,17 +189,25 @@ impl<'a> Delta<'a> {
         self.marks.need_window()
     }
 
-    /// The first register that differs, of any group.
+    /// The first register that differs and matters: of any group but the pairs that are not in use.
     #[must_use]
-    pub fn first(&self) -> Option<Write> {
-        let listed = self.writes(self.marks.window | self.marks.outside).next();
+    pub fn first_in_force(&self) -> Option<Write> {
+        let listed = self.window().next();
         listed.or_else(|| self.def_type()).or_else(|| self.pat())
+    }
+
+    /// The first register of each group of MTRRs that is to be written: fixed, variable, DEF_TYPE.
+    pub(crate) fn one_of_each_group(&self) -> impl Iterator<Item = Write> + use<'a> {
+        const FIXED: u128 = (1 << FIXED_COUNT) - 1;
+        let fixed = self.writes(self.marks.window & FIXED).next();
+        let variable = self.writes(self.marks.window & !FIXED).next();
+        [fixed, variable, self.def_type()].into_iter().flatten()
     }
 
     /// Whether there is nothing to write.
     #[must_use]
     pub fn is_empty(&self) -> bool {
-        self.first().is_none()
+        !self.marks.outside_differ() && self.first_in_force().is_none()
     }
 
     /// The groups that differ.

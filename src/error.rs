@@ -14,6 +14,8 @@ pub enum Left {
     RolledBack = 1,
     /// Undoing failed too: the MTRRs are off (E=0), all memory is uncachable on this CPU.
     Torn = 2,
+    /// The map in force is the wanted one; only pairs that are not in use differ from it.
+    UnusedPairs = 3,
 }
 
 impl fmt::Display for Left {
@@ -22,6 +24,7 @@ impl fmt::Display for Left {
             Self::Unchanged => "nothing was changed",
             Self::RolledBack => "the old map was put back",
             Self::Torn => "MTRRs left off, all memory uncachable on this CPU",
+            Self::UnusedPairs => "the map is right, only pairs that are not in use differ",
         })
     }
 }

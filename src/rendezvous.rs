@@ -218,6 +218,31 @@ impl Gate {
         if acts { stuck } else { stuck.and(meeting.me) }
     }
 
+    /// The number of the meeting that is gathering and waits for this CPU.
+    ///
+    /// # Errors
+    /// [`Attended::NotNow`], [`Attended::Twice`].
+    pub(crate) fn called(&self, meeting: &Meeting<'_>) -> Result<u32, Attended> {
+        let Some(me) = meeting.slots.get(meeting.me).map(|slot| &slot.handshake) else {
+            return Err(Attended::NotNow);
+        };
+        let word = self.word.load(Ordering::Acquire);
+        let number = word & !PHASE;
+        let arrived = me.arrived.own();
+        if !matches!(word & PHASE, GATHER | SEALED | COMMIT)
+            || me.summon.load(Ordering::Acquire) != number
+        {
+            return Err(Attended::NotNow);
+        }
+        if arrived & !PHASE == number {
+            return Err(Attended::Twice);
+        }
+        if word & PHASE != GATHER {
+            return Err(Attended::NotNow);
+        }
+        Ok(number)
+    }
+
     /// Takes part in the meeting that is open, if it wants this CPU. Interrupts are masked until it
     /// is over. `step` is told whether its turn came, or which sibling did not finish before it:
     /// what it writes down is there when the leader sees the meeting end.
@@ -227,23 +252,10 @@ impl Gate {
         cpu: &mut C,
         step: impl FnOnce(&mut C, Result<(), usize>),
     ) -> Attended {
-        let Some(me) = meeting.slots.get(meeting.me).map(|slot| &slot.handshake) else {
-            return Attended::NotNow;
+        let number = match self.called(meeting) {
+            Ok(number) => number,
+            Err(nothing) => return nothing,
         };
-        let word = self.word.load(Ordering::Acquire);
-        let number = word & !PHASE;
-        let arrived = me.arrived.own();
-        if !matches!(word & PHASE, GATHER | SEALED | COMMIT)
-            || me.summon.load(Ordering::Acquire) != number
-        {
-            return Attended::NotNow;
-        }
-        if arrived & !PHASE == number {
-            return Attended::Twice;
-        }
-        if word & PHASE != GATHER {
-            return Attended::NotNow;
-        }
         masked(cpu, |cpu| {
             meeting.arrive(cpu, number | AT);
             match self.wait_for_decision(meeting, cpu, number) {

@@ -3,10 +3,12 @@
 //! Owns how results are stored and shown; refuses to know how they came about. A CPU writes its
 //! outcome as plain words into its own line; the boot CPU reads all of them once.
 
+mod gist;
 mod words;
 
 use core::fmt;
 
+pub(crate) use self::gist::{Gist, NO_MEETING};
 use crate::atomic::Ordering;
 use crate::cpu::CpuOps;
 use crate::delta::Changes;
@@ -71,6 +73,14 @@ impl Path {
         }
     }
 
+    /// Whether a CPU that did this without an error holds the target state.
+    const fn in_sync(self) -> bool {
+        !matches!(
+            self,
+            Self::CheckedIn | Self::Differs | Self::Postponed | Self::Failed
+        )
+    }
+
     fn from_byte(byte: u8) -> Option<Self> {
         Self::ALL.into_iter().find(|path| *path as u8 == byte)
     }
@@ -107,19 +117,17 @@ impl fmt::Display for Outcome {
 }
 
 impl Outcome {
-    /// Writes it into a CPU's own line, and to memory: this CPU's MTRRs may be off.
-    pub(crate) fn store(&self, cpu: &mut impl CpuOps, record: &Record) {
+    /// Writes it into a CPU's own line, and to memory: this CPU's MTRRs may be off. With the number of
+    /// the meeting in which this CPU was compared, or [`NO_MEETING`].
+    pub(crate) fn store(&self, cpu: &mut impl CpuOps, record: &Record, meeting: u32) {
         let (kind, left, msr, value) = self.error.map_or((0, 0, 0, 0), words::from_error);
-        let what = u64::from(self.path as u8)
-            | u64::from(self.changes.bits()) << 8
-            | u64::from(kind) << 16
-            | u64::from(left) << 24;
+        let gist = Gist::of(self, kind, left, meeting);
         let serial = record.serial.load(Ordering::Relaxed);
         // Odd while the words are written, as a reader's second look shows.
         record
             .serial
             .store(serial.wrapping_add(1), Ordering::Release);
-        record.what.store(what, Ordering::Release);
+        record.gist.store(gist.word(), Ordering::Release);
         record.error_msr.store(u64::from(msr), Ordering::Release);
         record.error_value.store(value, Ordering::Release);
         record.ticks.store(self.ticks, Ordering::Release);
@@ -145,14 +153,13 @@ impl Outcome {
     }
 
     fn decode(record: &Record) -> Option<Self> {
-        let what = record.what.load(Ordering::Acquire);
-        let path = Path::from_byte(what as u8)?;
+        let gist = Gist::from_word(record.gist.load(Ordering::Acquire));
         Some(Self {
-            path,
-            changes: Changes::from_bits_retain((what >> 8) as u8),
+            path: gist.path()?,
+            changes: gist.changes(),
             error: words::to_error(
-                (what >> 16) as u8,
-                (what >> 24) as u8,
+                gist.error_kind(),
+                gist.left(),
                 record.error_msr.load(Ordering::Acquire) as u32,
                 record.error_value.load(Ordering::Acquire),
             ),
@@ -182,13 +189,8 @@ impl CpuReport {
     /// Whether it is known to hold the target state.
     #[must_use]
     pub fn in_sync(&self) -> bool {
-        self.outcome.is_some_and(|outcome| {
-            outcome.error.is_none()
-                && !matches!(
-                    outcome.path,
-                    Path::CheckedIn | Path::Differs | Path::Postponed | Path::Failed
-                )
-        })
+        self.outcome
+            .is_some_and(|outcome| outcome.error.is_none() && outcome.path.in_sync())
     }
 }
 

@@ -13,10 +13,12 @@
 //! [`CacheSync::attend`].
 
 mod boot;
+mod compared;
 mod declare;
 mod in_line;
 mod meet;
 mod sleep;
+mod step;
 mod tally;
 
 use spin::Once;
@@ -35,7 +37,7 @@ use crate::rendezvous::hold::{Core, Held, hold_point};
 use crate::rendezvous::slot::{Deadline, Slot, flush_lines};
 use crate::rendezvous::target::Target;
 use crate::rendezvous::{CpuState, Gate, Meeting};
-use crate::report::{Outcome, Path, Report};
+use crate::report::{NO_MEETING, Outcome, Path, Report};
 use crate::snapshot::{SNAPSHOT_WORDS, Snapshot};
 use crate::topology::Place;
 
@@ -71,6 +73,8 @@ struct BootLine {
     numbering: Word,
     /// CPUs declared with an unknown place: while there is one, any CPU may be its sibling.
     unplaced: Word,
+    /// One more than the highest CPU number that was ever declared.
+    used: Word,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -93,6 +97,7 @@ impl<const CPUS: usize> CacheSync<CPUS> {
                 number: Word::new(0),
                 numbering: Word::new(0),
                 unplaced: Word::new(0),
+                used: Word::new(0),
             },
             gate: Gate::new(),
             target: Target::new(),
@@ -165,7 +170,8 @@ impl<const CPUS: usize> CacheSync<CPUS> {
                 match decided.policy.resync {
                     Resync::Deferred => check_in(cpu, slot),
                     Resync::Early => {
-                        let _ = self.bring_in_line(decided, cpu, number, &mut Consent::Ask(kick));
+                        let _ =
+                            self.bring_in_line(decided, cpu, number, &mut Consent::Ask(kick), None);
                     }
                 }
             }
@@ -228,13 +234,19 @@ impl<const CPUS: usize> CacheSync<CPUS> {
         })
     }
 
+    /// The slots of the CPUs that were ever declared: those above are not worth a look.
+    fn used_slots(&self) -> &[Slot] {
+        let used = self.boot.used.load(Ordering::Acquire) as usize;
+        self.slots.get(..used).unwrap_or(&self.slots)
+    }
+
     fn unplaced(&self) -> u32 {
         self.boot.unplaced.load(Ordering::Acquire)
     }
 
     fn meeting<'a>(&'a self, decided: &'a Decided, me: usize) -> Meeting<'a> {
         Meeting {
-            slots: &self.slots,
+            slots: self.used_slots(),
             me,
             bounds: &decided.policy.bounds,
             one_by_one: self.unplaced() != 0,
@@ -273,7 +285,7 @@ fn check_in(cpu: &mut impl CpuOps, slot: &Slot) {
         error: None,
         ticks: 0,
     };
-    outcome.store(cpu, &slot.record);
+    outcome.store(cpu, &slot.record, NO_MEETING);
 }
 
 /// Whether MTRRCAP has to be compared on this CPU.

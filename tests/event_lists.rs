@@ -169,11 +169,7 @@ fn a_pair_in_use_on_one_side_needs_the_window_and_the_others_stay_outside() {
     let ran = Case::new(have, want).run();
     ran.assert_did(&all(&[
         &reads(&have),
-        &[
-            Op::ReadCr0(CR0_KERNEL),
-            Op::Wrmsr(0x212, 0),
-            Op::Rdmsr(0x212, 0),
-        ],
+        &[Op::ReadCr0(CR0_KERNEL), Op::Wrmsr(0x212, 0)],
         &window_opens(CR0_KERNEL),
         &disables(have.def_type),
         &[

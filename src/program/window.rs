@@ -22,7 +22,9 @@ pub(super) struct Job<'a> {
 
 impl Job<'_> {
     /// Caches off, registers written and read back, caches on. In the manual's order.
-    pub(super) fn window(&self, cpu: &mut impl CpuOps) -> Result<(), Error> {
+    ///
+    /// Also says which pair that is not in use reads back otherwise than wanted.
+    pub(super) fn window(&self, cpu: &mut impl CpuOps) -> Result<Option<Write>, Error> {
         let flush = self.platform.flushes_caches(self.policy);
         masked(cpu, |cpu| {
             let cr0 = cpu.read_cr0();
@@ -56,7 +58,7 @@ impl Job<'_> {
     }
 
     /// The part with E clear, and the proof that it worked.
-    fn reprogram(&self, cpu: &mut impl CpuOps, cr4: u64) -> Result<(), Error> {
+    fn reprogram(&self, cpu: &mut impl CpuOps, cr4: u64) -> Result<Option<Write>, Error> {
         let disable = self.disable();
         cpu.wrmsr(disable.msr, disable.value)
             .map_err(|_| fault(disable, Left::Unchanged))?;
@@ -102,9 +104,10 @@ impl Job<'_> {
     }
 
     /// Reads the whole state back: a write may have been ignored, and a register outside the plan
-    /// may have been written by firmware since it was compared.
+    /// may have been written by firmware since it was compared. Returns what differs among the pairs
+    /// that are not in use: nothing is put back for their sake.
     #[inline(never)] // its snapshot is not to be on the stack of those who wait for others
-    fn verify(&self, cpu: &mut impl CpuOps) -> Result<(), Error> {
+    fn verify(&self, cpu: &mut impl CpuOps) -> Result<Option<Write>, Error> {
         let mut have = Snapshot::empty(self.platform.phys_bits);
         let read = have.recapture(cpu, self.platform, self.policy.amd_fixed);
         read.map_err(|error| match error {
@@ -114,8 +117,9 @@ impl Job<'_> {
             },
             other => other,
         })?;
-        match Delta::between(&have, self.want)?.first() {
-            None => Ok(()),
+        let now = Delta::between(&have, self.want)?;
+        match now.first_in_force() {
+            None => Ok(now.outside().next()),
             Some(write) => Err(ignored(write, Left::Torn)),
         }
     }

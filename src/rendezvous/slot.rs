@@ -75,16 +75,14 @@ pub(crate) struct Record {
     pub(crate) windows_seen: Word,
     /// Whether the next meeting has to bring this CPU in line. This CPU.
     pub(crate) pending: Word,
-    /// The last meeting in which this CPU was compared. This CPU.
-    pub(crate) acted: Word,
     /// Whether this CPU is in the count of the word [`super::target::Target`] holds. This CPU.
     pub(crate) counted: Word,
     /// Whether MTRRCAP was compared since reset. This CPU (cleared by the boot CPU at start).
     pub(crate) compared: Word,
     /// Bumped with `Release` after the words below are written: pairs with the report's `Acquire`.
     pub(crate) serial: Word,
-    /// Path in bits 7:0, changes in 15:8, error kind in 23:16, what is left in 31:24.
-    pub(crate) what: WideWord,
+    /// What became of this CPU, as a [`crate::report::Gist`].
+    pub(crate) gist: WideWord,
     /// MSR the error is about.
     pub(crate) error_msr: WideWord,
     /// Value the error is about.
@@ -142,11 +140,10 @@ impl Slot {
                 record: Record {
                     windows_seen: Word::new(0),
                     pending: Word::new(0),
-                    acted: Word::new(0),
                     counted: Word::new(0),
                     compared: Word::new(0),
                     serial: Word::new(0),
-                    what: WideWord::new(0),
+                    gist: WideWord::new(0),
                     error_msr: WideWord::new(0),
                     error_value: WideWord::new(0),
                     ticks: WideWord::new(0),
@@ -182,7 +179,7 @@ impl Slot {
         self.record.pending.store(0, Ordering::Relaxed);
         self.record.compared.store(0, Ordering::Relaxed);
         // What it did in its last life says nothing about the next.
-        self.record.what.store(0, Ordering::Relaxed);
+        self.record.gist.store(0, Ordering::Relaxed);
         self.record.counted.store(0, Ordering::Relaxed);
         cpu.clflush(self.record.pending.address());
         self.set_state(cpu, CpuState::Absent);

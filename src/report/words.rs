@@ -27,6 +27,7 @@ pub(super) fn to_error(kind: u8, left: u8, msr: u32, value: u64) -> Option<Error
     let left = match left {
         1 => Left::RolledBack,
         2 => Left::Torn,
+        3 => Left::UnusedPairs,
         _ => Left::Unchanged,
     };
     Some(match kind {

@@ -81,7 +81,7 @@ impl<const CPUS: usize> CacheSync<CPUS> {
             .replace(cpu, &want.to_words(), self.target.online());
         self.boot.phase.store(RUNNING, Ordering::Release);
         boot.set_state(cpu, CpuState::Running);
-        let outcome = self.bring_in_line(&decided, cpu, me, &mut nobody_else());
+        let outcome = self.bring_in_line(&decided, cpu, me, &mut nobody_else(), None);
         self.target.recount(1);
         boot.record.counted.store(1, Ordering::Relaxed);
         self.flush(cpu);

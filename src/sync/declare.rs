@@ -106,13 +106,16 @@ impl<const CPUS: usize> CacheSync<CPUS> {
         if before != UNDECLARED {
             self.unlink(cpu, number);
         }
+        if self.boot.used.load(Ordering::Relaxed) <= number as u32 {
+            publish(cpu, &self.boot.used, number as u32 + 1);
+        }
         publish(cpu, &me.core, core);
         if core == UNKNOWN_CORE {
             publish(cpu, &self.boot.unplaced, self.unplaced().wrapping_add(1));
             publish(cpu, &me.next, number as u32);
             return Ok(());
         }
-        let sibling = self.slots.iter().enumerate().find(|(other, slot)| {
+        let sibling = self.used_slots().iter().enumerate().find(|(other, slot)| {
             *other != number && slot.handshake.core.load(Ordering::Relaxed) == core
         });
         match sibling {
@@ -147,7 +150,7 @@ impl<const CPUS: usize> CacheSync<CPUS> {
         }
         let core = me.core.load(Ordering::Relaxed);
         let next = me.next.load(Ordering::Relaxed);
-        for slot in &self.slots {
+        for slot in self.used_slots() {
             let before = &slot.handshake;
             if before.core.load(Ordering::Relaxed) == core
                 && before.next.load(Ordering::Relaxed) == number as u32

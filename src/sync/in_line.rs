@@ -3,17 +3,17 @@
 //! Owns the choice between acting, asking siblings and postponing; the instructions are
 //! [`crate::program`]'s, the asking is the rendezvous'.
 
-use super::{CacheSync, Decided, arrival};
+use super::compared::Compared;
+use super::{CacheSync, Decided};
 use crate::atomic::Ordering;
 use crate::cpu::CpuOps;
 use crate::delta::Changes;
 use crate::error::{Error, Left};
-use crate::program::{Need, Plan, flush_tlb, turn_caching_on};
+use crate::program::{Need, flush_tlb, turn_caching_on};
 use crate::regs::MsrAddr;
 use crate::rendezvous::hold::{Core, Refused, enter, hold_point, leave};
 use crate::rendezvous::slot::publish;
-use crate::report::{Outcome, Path};
-use crate::snapshot::Snapshot;
+use crate::report::{NO_MEETING, Outcome, Path};
 
 /// Who makes sure that no sibling runs anything but a wait loop during a window.
 #[derive(Debug)]
@@ -47,8 +47,10 @@ impl<const CPUS: usize> CacheSync<CPUS> {
         cpu: &mut impl CpuOps,
         number: usize,
         consent: &mut Consent<K>,
+        early: Option<&mut Compared>,
     ) -> Outcome {
         let since = cpu.rdtsc();
+        let before = early.as_ref().map_or(0, |compared| compared.ticks);
         let mut outcome = Outcome {
             path: Path::Failed,
             changes: Changes::empty(),
@@ -58,7 +60,13 @@ impl<const CPUS: usize> CacheSync<CPUS> {
         let Ok(slot) = self.slot(number) else {
             return outcome;
         };
-        let result = self.settle(decided, cpu, number, consent, &mut outcome);
+        let result = match early {
+            Some(compared) => self.settle(decided, cpu, number, consent, compared, &mut outcome),
+            None => {
+                let compared = &mut Compared::nothing(decided);
+                self.settle(decided, cpu, number, consent, compared, &mut outcome)
+            }
+        };
         let unlike = Error::ReadFault {
             msr: MsrAddr::MTRRCAP,
         };
@@ -78,8 +86,12 @@ impl<const CPUS: usize> CacheSync<CPUS> {
         };
         let pending = u32::from(outcome.error.is_some());
         slot.record.pending.store(pending, Ordering::Relaxed);
-        outcome.ticks = cpu.rdtsc().saturating_sub(since);
-        outcome.store(cpu, &slot.record);
+        outcome.ticks = cpu.rdtsc().saturating_sub(since).saturating_add(before);
+        let meeting = match consent {
+            Consent::Meeting => slot.summoned(),
+            Consent::Ask(_) | Consent::Alone => NO_MEETING,
+        };
+        outcome.store(cpu, &slot.record, meeting);
         outcome
     }
 
@@ -90,14 +102,18 @@ impl<const CPUS: usize> CacheSync<CPUS> {
         cpu: &mut impl CpuOps,
         number: usize,
         consent: &mut Consent<K>,
+        compared: &mut Compared,
         outcome: &mut Outcome,
     ) -> Result<(), Error> {
         let slot = self.slot(number)?;
-        let mut want = Snapshot::empty(decided.platform.phys_bits);
         outcome.path = Path::InSync;
         for _ in 0..COPIES {
-            let epoch = self.copy_target(decided, cpu, &mut want)?;
-            self.act(decided, cpu, number, consent, &want, outcome)?;
+            if !compared.fresh || compared.epoch != self.target.online().epoch() {
+                compared.fresh = false;
+                compared.epoch = self.copy_target(decided, cpu, &mut compared.want)?;
+            }
+            self.act(decided, cpu, number, consent, compared, outcome)?;
+            let epoch = compared.epoch;
             slot.record.epoch.store(epoch, Ordering::Relaxed);
             let counted = slot.record.counted.load(Ordering::Relaxed) != 0;
             // In a meeting the epoch cannot move, and the leader counts everybody at its end.
@@ -111,60 +127,73 @@ impl<const CPUS: usize> CacheSync<CPUS> {
         Err(Error::TargetBusy)
     }
 
-    /// Compares with `want` and acts on it, again if a register did not keep its value.
+    /// Acts on what was found, again if a register did not keep its value.
     fn act<K: FnMut(usize)>(
         &self,
         decided: &Decided,
         cpu: &mut impl CpuOps,
         number: usize,
         consent: &mut Consent<K>,
-        want: &Snapshot,
+        compared: &mut Compared,
         outcome: &mut Outcome,
     ) -> Result<(), Error> {
-        let Decided { platform, policy } = decided;
-        let slot = self.slot(number)?;
         let core = Core::of(&self.slots, number);
         let mut attempt = 1;
         let mut torn = false;
         loop {
-            // A sibling that came first may be waiting for this CPU.
-            hold_point(core, cpu, &policy.bounds, usize::MAX);
-            let seen = core.sibling_windows();
-            let mut plan = Plan::nothing(platform);
-            let examined = plan.look(cpu, want, platform, policy, arrival(slot));
-            examined.inspect_err(|_| turn_caching_on(cpu))?;
-            outcome.changes |= plan.changes();
-            if plan.need() == Need::Nothing && plan.mtrr_error().is_none() {
-                return Ok(());
-            }
-            let asked = plan.need() == Need::Window;
-            if asked {
-                self.ask(decided, cpu, core, consent)?;
-                if core.sibling_windows() != seen {
-                    // A sibling that went first may have written a set this CPU shares: what was
-                    // found is not what would have to be put back.
-                    plan.renew(cpu, want, platform, policy);
+            if !compared.fresh {
+                if matches!(consent, Consent::Ask(_)) {
+                    // A sibling that came first may be waiting for this CPU.
+                    hold_point(core, cpu, &decided.policy.bounds, usize::MAX);
                 }
+                let looked = self.look(decided, cpu, number, compared);
+                looked.inspect_err(|_| turn_caching_on(cpu))?;
             }
-            outcome.path = dearer(outcome.path, path_of(plan.need()));
-            if plan.need() == Need::Window {
-                let windows = slot.handshake.windows.load(Ordering::Relaxed);
-                publish(cpu, &slot.handshake.windows, windows.wrapping_add(1));
-            }
-            let result = plan.apply(cpu, want, platform, policy);
-            if asked && matches!(consent, Consent::Ask(_)) {
-                leave(core, cpu);
-            }
+            let result = self.act_once(decided, cpu, number, consent, compared, outcome);
+            compared.fresh = false;
             let Err(Error::WriteIgnored { left, .. }) = result else {
                 return result.map_err(|error| still_torn(error, torn));
             };
             // What a later attempt puts back is then only the torn map, with E clear.
-            torn |= left == Left::Torn;
+            torn = left == Left::Torn || (torn && left != Left::UnusedPairs);
             if attempt == ATTEMPTS {
                 return result.map_err(|error| still_torn(error, torn));
             }
             attempt += 1;
         }
+    }
+
+    /// Does the cheapest that brings this CPU from what was found to the target.
+    fn act_once<K: FnMut(usize)>(
+        &self,
+        decided: &Decided,
+        cpu: &mut impl CpuOps,
+        number: usize,
+        consent: &mut Consent<K>,
+        compared: &mut Compared,
+        outcome: &mut Outcome,
+    ) -> Result<(), Error> {
+        let Decided { platform, policy } = decided;
+        let (slot, core) = (self.slot(number)?, Core::of(&self.slots, number));
+        let Compared { want, plan, .. } = compared;
+        outcome.changes |= plan.changes();
+        let asks = matches!(consent, Consent::Ask(_)) && plan.need() == Need::Window;
+        if asks {
+            self.ask(decided, cpu, core, consent)?;
+        }
+        if core.sibling_windows() != compared.windows {
+            plan.renew(cpu, want, platform, policy);
+        }
+        outcome.path = dearer(outcome.path, path_of(plan.need()));
+        if plan.need() == Need::Window {
+            let windows = slot.handshake.windows.load(Ordering::Relaxed);
+            publish(cpu, &slot.handshake.windows, windows.wrapping_add(1));
+        }
+        let result = plan.apply(cpu, want, platform, policy);
+        if asks {
+            leave(core, cpu);
+        }
+        result
     }
 
     /// Makes sure no sibling runs during the window that follows.
@@ -208,10 +237,14 @@ impl<const CPUS: usize> CacheSync<CPUS> {
 }
 
 const fn still_torn(error: Error, torn: bool) -> Error {
-    if torn {
-        error.with_left(Left::Torn)
-    } else {
-        error
+    match error {
+        Error::WriteFault { left, .. } | Error::WriteIgnored { left, .. }
+            if matches!(left, Left::UnusedPairs) =>
+        {
+            error
+        }
+        _ if torn => error.with_left(Left::Torn),
+        _ => error,
     }
 }
 

@@ -1,38 +1,16 @@
 //! The rendezvous as the kernel sees it: resync, run-time change, check.
 
-use super::in_line::Consent;
-use super::{CacheSync, Decided, RUNNING, Summary, arrival};
+use super::step::Work;
+use super::{CacheSync, Decided, RUNNING, Summary};
 use crate::atomic::Ordering;
 use crate::cpu::CpuOps;
 use crate::delta::Changes;
 use crate::error::Error;
-use crate::program::{Plan, flush_tlb};
+use crate::program::{flush_tlb, masked};
 use crate::regs::MsrAddr;
 use crate::rendezvous::{Attended, NoMeeting, Stuck};
-use crate::report::{Outcome, Path};
+use crate::report::{NO_MEETING, Outcome, Path};
 use crate::snapshot::Snapshot;
-
-/// What a meeting is about, as the word of the gate.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[repr(u32)]
-enum Work {
-    /// CPUs that checked in or were postponed are brought in line; the others wait.
-    Resync = 1,
-    /// Every CPU is brought in line with a new target.
-    Change = 2,
-    /// Every CPU is compared; nothing is written.
-    Check = 3,
-}
-
-impl Work {
-    const fn from_word(word: u32) -> Self {
-        match word {
-            1 => Self::Resync,
-            2 => Self::Change,
-            _ => Self::Check,
-        }
-    }
-}
 
 /// How this CPU's part in a rendezvous went.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -141,13 +119,23 @@ impl<const CPUS: usize> CacheSync<CPUS> {
         number: usize,
     ) -> (Attended, Option<Work>) {
         let meeting = self.meeting(decided, number);
+        if let Err(nothing) = self.gate.called(&meeting) {
+            return (nothing, None);
+        }
         let mut work = None;
-        let attended = self.gate.attend(&meeting, cpu, |cpu, turn| match turn {
-            Ok(()) => work = self.step(decided, cpu, number),
-            Err(sibling) => {
-                let error = Error::SiblingStuck { cpu: sibling };
-                self.left_behind(cpu, number, Path::Failed, Some(error));
-            }
+        let attended = masked(cpu, |cpu| {
+            // What cannot be read now is tried again, and reported, when this CPU's turn comes.
+            let mut early = self
+                .compares_early(&meeting)
+                .then(|| self.compare_early(decided, cpu, number))
+                .and_then(Result::ok);
+            self.gate.attend(&meeting, cpu, |cpu, turn| match turn {
+                Ok(()) => work = self.step(decided, cpu, number, early.as_mut()),
+                Err(sibling) => {
+                    let error = Error::SiblingStuck { cpu: sibling };
+                    self.left_behind(cpu, number, Path::Failed, Some(error));
+                }
+            })
         });
         match attended {
             Attended::Done => self.flush_after_meeting(cpu, number),
@@ -174,59 +162,7 @@ impl<const CPUS: usize> CacheSync<CPUS> {
             ticks: 0,
         };
         slot.record.pending.store(1, Ordering::Relaxed);
-        outcome.store(cpu, &slot.record);
-    }
-
-    /// This CPU's share of the work.
-    fn step(&self, decided: &Decided, cpu: &mut impl CpuOps, number: usize) -> Option<Work> {
-        let slot = self.slot(number).ok()?;
-        // Not in line, or in line with an earlier target.
-        let pending = slot.record.pending.load(Ordering::Relaxed) != 0
-            || slot.record.epoch.load(Ordering::Relaxed) != self.target.online().epoch();
-        let work = Work::from_word(self.gate.work.load(Ordering::Acquire));
-        if work != Work::Resync || pending {
-            slot.record.acted.store(slot.summoned(), Ordering::Relaxed);
-        }
-        match work {
-            Work::Resync if !pending => {}
-            Work::Resync | Work::Change => {
-                let _ =
-                    self.bring_in_line::<fn(usize)>(decided, cpu, number, &mut Consent::Meeting);
-            }
-            Work::Check => self.compare(decided, cpu, number),
-        }
-        Some(work)
-    }
-
-    /// The check-only step: reads, and writes down what differs.
-    fn compare(&self, decided: &Decided, cpu: &mut impl CpuOps, number: usize) {
-        let (Ok(slot), Ok((_, want))) = (self.slot(number), self.target(cpu)) else {
-            return;
-        };
-        let since = cpu.rdtsc();
-        let Decided { platform, policy } = decided;
-        let plan = Plan::examine(cpu, &want, platform, policy, arrival(slot));
-        let (changes, error) = match plan {
-            Ok(plan) => (plan.changes(), plan.mtrr_error()),
-            Err(error) => (Changes::empty(), Some(error)),
-        };
-        let counted = slot.record.counted.load(Ordering::Relaxed) != 0;
-        let path = match (error, changes.is_empty()) {
-            (Some(_), _) => Path::Failed,
-            (None, true) => Path::InSync,
-            (None, false) => Path::Differs,
-        };
-        let outcome = Outcome {
-            path,
-            changes,
-            error,
-            ticks: cpu.rdtsc().saturating_sub(since),
-        };
-        outcome.store(cpu, &slot.record);
-        slot.record.pending.store(
-            u32::from(!counted || path != Path::InSync),
-            Ordering::Relaxed,
-        );
+        outcome.store(cpu, &slot.record, NO_MEETING);
     }
 
     fn lead(
@@ -257,11 +193,12 @@ impl<const CPUS: usize> CacheSync<CPUS> {
                 None => true,
             },
             |cpu| {
-                self.step(decided, cpu, me);
+                self.step(decided, cpu, me, None);
             },
         );
+        let (summary, counted) = self.summary(me);
         if stuck.is_ok() {
-            self.target.recount(self.counted());
+            self.target.recount(counted);
         }
         match stuck {
             Ok(Stuck { count: 0, .. }) => {}
@@ -273,7 +210,6 @@ impl<const CPUS: usize> CacheSync<CPUS> {
             Err(NoMeeting::Abandoned) => return Err(Error::BootCpuSilent),
         }
         self.flush_after_meeting(cpu, me);
-        let summary = self.summary(me);
         if summary.out_of_sync == 0 {
             log::debug!("{}", self.report());
         } else {

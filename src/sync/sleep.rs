@@ -88,7 +88,7 @@ impl<const CPUS: usize> CacheSync<CPUS> {
             }
         }
         boot.set_state(cpu, CpuState::Running);
-        let outcome = self.bring_in_line(decided, cpu, me, &mut nobody_else());
+        let outcome = self.bring_in_line(decided, cpu, me, &mut nobody_else(), None);
         if outcome.error.is_none() {
             // A locked instruction: not before this CPU's MTRRs are on again.
             self.target.recount(1);

@@ -2,7 +2,9 @@
 
 use super::CacheSync;
 use crate::atomic::Ordering;
+use crate::rendezvous::CpuState;
 use crate::rendezvous::slot::Slot;
+use crate::report::{Gist, NO_MEETING};
 
 /// What came of a rendezvous in which everybody finished.
 #[must_use = "CPUs that are still out of sync are counted here"]
@@ -19,34 +21,30 @@ pub struct Summary {
 }
 
 impl<const CPUS: usize> CacheSync<CPUS> {
-    /// CPUs that are in line by their own account: all that may run were in the meeting.
-    pub(super) fn counted(&self) -> u32 {
-        let counted = |slot: &&Slot| slot.record.counted.load(Ordering::Relaxed) != 0;
-        self.slots.iter().filter(counted).count() as u32
-    }
-
-    /// What came of the meeting `me` just led.
-    pub(super) fn summary(&self, me: usize) -> Summary {
-        let number = self.slot(me).map_or(0, Slot::summoned);
+    /// What came of the meeting `me` just led; and how many CPUs are in line by their own account:
+    /// all that may run were in it.
+    pub(super) fn summary(&self, me: usize) -> (Summary, u32) {
+        let number = self.slot(me).map_or(NO_MEETING, Slot::summoned);
+        let mut counted = 0;
         let mut summary = Summary {
             epoch: self.target.online().epoch(),
             cpus: 0,
             differed: 0,
             out_of_sync: 0,
         };
-        for line in self.report().cpus() {
-            let Ok(slot) = self.slot(line.cpu) else {
-                continue;
-            };
-            if slot.summoned() != number {
-                continue;
+        for slot in self.used_slots() {
+            counted += u32::from(slot.record.counted.load(Ordering::Relaxed) != 0);
+            if slot.summoned() == number {
+                let gist = Gist::from_word(slot.record.gist.load(Ordering::Acquire));
+                if gist.path().is_none() && slot.state() == CpuState::Absent {
+                    continue;
+                }
+                summary.cpus += 1;
+                let acted = gist.meeting() == number;
+                summary.differed += u32::from(acted && !gist.changes().is_empty());
+                summary.out_of_sync += u32::from(!gist.in_sync());
             }
-            let acted = slot.record.acted.load(Ordering::Relaxed) == number;
-            let differed = line.outcome.is_some_and(|o| !o.changes.is_empty());
-            summary.cpus += 1;
-            summary.differed += u32::from(acted && differed);
-            summary.out_of_sync += u32::from(!line.in_sync());
         }
-        summary
+        (summary, counted)
     }
 }

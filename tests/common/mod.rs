@@ -155,6 +155,8 @@ impl Kernel {
 
     /// Suspends the machine and gives the boot CPU its state back.
     pub fn sleep(&self, boot: &mut SimCpu<'_>, profile: &S3) {
+        // Longer than an uncached AP takes to leave its handler: a kernel stops its devices meanwhile.
+        boot.work(1_000_000);
         self.sync.suspend(boot).unwrap();
         for ap in 1..boot.machine().config().cpus() {
             self.sync.offline(boot, ap).unwrap();

@@ -1,0 +1,109 @@
+//! What one CPU does in a rendezvous: it is compared before it says that it has arrived, and acts when
+//! its turn comes.
+
+use super::compared::Compared;
+use super::in_line::Consent;
+use super::{CacheSync, Decided};
+use crate::atomic::Ordering;
+use crate::cpu::CpuOps;
+use crate::delta::Changes;
+use crate::rendezvous::Meeting;
+use crate::report::{Outcome, Path};
+
+/// What a meeting is about, as the word of the gate.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u32)]
+pub(super) enum Work {
+    /// CPUs that checked in or were postponed are brought in line; the others wait.
+    Resync = 1,
+    /// Every CPU is brought in line with a new target.
+    Change = 2,
+    /// Every CPU is compared; nothing is written.
+    Check = 3,
+}
+
+impl Work {
+    const fn from_word(word: u32) -> Self {
+        match word {
+            1 => Self::Resync,
+            2 => Self::Change,
+            _ => Self::Check,
+        }
+    }
+}
+
+impl<const CPUS: usize> CacheSync<CPUS> {
+    /// Whether this CPU is compared before it says that it has arrived: not with a target that is yet
+    /// to come, nor where any CPU may turn out to share this one's registers.
+    pub(super) fn compares_early(&self, meeting: &Meeting<'_>) -> bool {
+        let work = Work::from_word(self.gate.work.load(Ordering::Acquire));
+        let wanted = work == Work::Check || (work == Work::Resync && self.pending(meeting.me));
+        wanted && !meeting.one_by_one
+    }
+
+    /// Whether a CPU is not in line, or in line with an earlier target.
+    fn pending(&self, number: usize) -> bool {
+        self.slot(number).is_ok_and(|slot| {
+            slot.record.pending.load(Ordering::Relaxed) != 0
+                || slot.record.epoch.load(Ordering::Relaxed) != self.target.online().epoch()
+        })
+    }
+
+    /// This CPU's share of the work.
+    pub(super) fn step(
+        &self,
+        decided: &Decided,
+        cpu: &mut impl CpuOps,
+        number: usize,
+        early: Option<&mut Compared>,
+    ) -> Option<Work> {
+        let work = Work::from_word(self.gate.work.load(Ordering::Acquire));
+        let consent = &mut Consent::<fn(usize)>::Meeting;
+        match work {
+            Work::Resync if !self.pending(number) => {}
+            Work::Resync | Work::Change => {
+                let _ = self.bring_in_line(decided, cpu, number, consent, early);
+            }
+            Work::Check => self.check_step(decided, cpu, number, early),
+        }
+        Some(work)
+    }
+
+    /// The check-only step: writes down what differs.
+    fn check_step(
+        &self,
+        decided: &Decided,
+        cpu: &mut impl CpuOps,
+        number: usize,
+        early: Option<&mut Compared>,
+    ) {
+        let Ok(slot) = self.slot(number) else {
+            return;
+        };
+        let since = cpu.rdtsc();
+        let (changes, error) = match early {
+            Some(compared) => compared.found(),
+            None => match self.compare_early(decided, cpu, number) {
+                Ok(compared) => compared.found(),
+                Err(error) => (Changes::empty(), Some(error)),
+            },
+        };
+        let counted = slot.record.counted.load(Ordering::Relaxed) != 0;
+        let path = match (error, changes.is_empty()) {
+            (Some(_), _) => Path::Failed,
+            (None, true) => Path::InSync,
+            (None, false) => Path::Differs,
+        };
+        let outcome = Outcome {
+            path,
+            changes,
+            error,
+            ticks: cpu.rdtsc().saturating_sub(since),
+        };
+        outcome.store(cpu, &slot.record, slot.summoned());
+        slot.record.pending.store(
+            u32::from(!counted || path != Path::InSync),
+            Ordering::Relaxed,
+        );
+    }
+}
