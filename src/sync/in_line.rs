@@ -121,7 +121,9 @@ impl<const CPUS: usize> CacheSync<CPUS> {
         want: &Snapshot,
         outcome: &mut Outcome,
     ) -> Result<(), Error> {
-        let Decided { platform, policy } = decided;
+        let Decided {
+            platform, policy, ..
+        } = decided;
         let slot = self.slot(number)?;
         let core = Core::of(&self.slots, number);
         let mut attempt = 1;

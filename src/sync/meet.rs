@@ -83,8 +83,9 @@ impl<const CPUS: usize> CacheSync<CPUS> {
         self.lead(cpu, me, Work::Change, kick, Some(target))
     }
 
-    /// Compares every running CPU with the target; writes nothing. CPUs that differ are in the
-    /// report with [`Path::Differs`].
+    /// Compares every running CPU with the target, and its registers that only firmware sets with
+    /// [`CacheSync::routing`]; writes nothing. CPUs that differ are in the report with
+    /// [`Path::Differs`].
     ///
     /// # Errors
     /// As for [`CacheSync::resync`].
@@ -204,12 +205,17 @@ impl<const CPUS: usize> CacheSync<CPUS> {
             return;
         };
         let since = cpu.rdtsc();
-        let Decided { platform, policy } = decided;
+        let Decided {
+            platform, policy, ..
+        } = decided;
         let plan = Plan::examine(cpu, &want, platform, policy, arrival(slot));
-        let (changes, error) = match plan {
+        let (mut changes, error) = match plan {
             Ok(plan) => (plan.changes(), plan.mtrr_error()),
             Err(error) => (Changes::empty(), Some(error)),
         };
+        if decided.routing.differs(&decided.routing.capture_same(cpu)) {
+            changes |= Changes::ROUTING;
+        }
         let counted = slot.record.counted.load(Ordering::Relaxed) != 0;
         let path = match (error, changes.is_empty()) {
             (Some(_), _) => Path::Failed,
