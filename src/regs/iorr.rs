@@ -19,6 +19,10 @@ pub struct Iorr {
 impl Iorr {
     /// V: the range is in use.
     pub const V: u64 = 1 << 11;
+    /// RdMem, in the base word: reads go to memory.
+    pub const RD_MEM: u64 = 1 << 4;
+    /// WrMem, in the base word: writes go to memory.
+    pub const WR_MEM: u64 = 1 << 3;
 
     /// Whether V is set.
     #[must_use]
@@ -30,13 +34,12 @@ impl Iorr {
     #[must_use]
     pub const fn in_effect(self) -> Self {
         const ADDRESS: u64 = 0x000f_ffff_ffff_f000;
-        const RD_MEM_WR_MEM: u64 = 0x18;
         if !self.valid() {
             return Self { base: 0, mask: 0 };
         }
         let mask = self.mask & (ADDRESS | Self::V);
         Self {
-            base: self.base & (mask & ADDRESS | RD_MEM_WR_MEM),
+            base: self.base & (mask & ADDRESS | Self::RD_MEM | Self::WR_MEM),
             mask,
         }
     }
