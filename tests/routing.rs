@@ -196,6 +196,10 @@ fn a_cpu_that_differs_is_named_and_left_alone() {
                     boot_all(&kernel, boot, mode);
                     // Those that come online do not look.
                     assert_eq!(outcome(&kernel, 3).changes, Changes::empty());
+                    for cpu in 1..6 {
+                        let looks = |op: &Op| matches!(op, Op::Rdmsr(read, _) if *read == msr.0);
+                        assert!(!machine.ops(cpu).iter().any(looks), "CPU {cpu}: {msr}");
+                    }
                     let summary = check(&kernel, boot);
                     assert_eq!((summary.cpus, summary.differed), (6, 1), "{msr}");
                     assert_eq!(summary.out_of_sync, 1);
