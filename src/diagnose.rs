@@ -7,6 +7,7 @@ use core::ops::Range;
 
 use crate::lookup::MtrrMap;
 use crate::ranges::PhysBits;
+use crate::routing::Routing;
 use crate::snapshot::Snapshot;
 
 mod amd;
@@ -20,7 +21,7 @@ mod registers;
 mod survey;
 mod text;
 
-pub use cpus::{Registers, alike};
+pub use cpus::{Registers, alike, routed_alike};
 pub use finding::{Extent, Finding, Kind, Place, Removal, Severity, Size};
 pub use text::Fix;
 
@@ -44,6 +45,8 @@ pub struct Context<'a> {
     pub width: Option<PhysBits>,
     /// Where RAM is, as the firmware's memory map has it, in any order.
     pub ram: Option<&'a [Range<u64>]>,
+    /// What only firmware sets: one per snapshot, in the same order. Empty: not known.
+    pub routing: &'a [Routing],
 }
 
 impl<'a> Context<'a> {
@@ -54,6 +57,7 @@ impl<'a> Context<'a> {
             machine: Machine::BareMetal,
             width: None,
             ram: None,
+            routing: &[],
         }
     }
 
@@ -64,6 +68,7 @@ impl<'a> Context<'a> {
             machine: Machine::Hypervisor,
             width: None,
             ram: None,
+            routing: &[],
         }
     }
 
@@ -83,6 +88,12 @@ impl<'a> Context<'a> {
             width: Some(width),
             ..self
         }
+    }
+
+    /// The same with the registers that only firmware sets.
+    #[must_use]
+    pub const fn with_routing(self, routing: &'a [Routing]) -> Self {
+        Self { routing, ..self }
     }
 
     /// One severity on bare metal, another where a hypervisor decides.
@@ -146,6 +157,7 @@ pub fn diagnose(cpus: &[Snapshot], context: &Context<'_>, report: &mut impl FnMu
     }
     pat::layout(boot, report);
     cpus::compared(cpus, report);
+    cpus::routed(context, report);
     if budget.is_spent() {
         report(Finding::new(Severity::Info, Kind::Undecided));
     }

@@ -38,6 +38,7 @@ pub mod policy;
 pub mod topology;
 
 pub mod platform;
+pub mod routing;
 pub mod snapshot;
 
 pub mod lookup;

@@ -37,6 +37,8 @@ pub struct Platform {
     pub phys_bits: PhysBits,
     /// Whether AMD's SYSCFG and TOP_MEM2 exist.
     pub amd: bool,
+    /// Whether Intel's IA32_TME_ACTIVATE exists.
+    pub tme: bool,
     /// Secure nested paging is on: SYSCFG must not be written.
     pub snp_host: bool,
     /// The processor snoops its own caches, and no erratum of its model says otherwise.
@@ -83,9 +85,10 @@ impl Platform {
         } else {
             None
         };
+        let tme = found.tme_activate(cpu);
         let taken = match syscfg {
             Some(syscfg) => found.sme_bits(syscfg),
-            None => found.tme_bits(cpu),
+            None => tme.map_or(0, tme_bits),
         };
         Self {
             mtrr: mtrr_part(cpu, found.mtrr && guest.is_none()),
@@ -93,6 +96,7 @@ impl Platform {
             phys_bits: width(found.width.saturating_sub(taken)),
             // KVM has SYSCFG and not TOP_MEM2: a guest of it is left with neither.
             amd: syscfg.is_some() && cpu.rdmsr(MsrAddr::TOP_MEM2).is_ok(),
+            tme: tme.is_some(),
             snp_host: syscfg.is_some_and(|syscfg| syscfg.contains(SysCfg::SNP_EN)),
             self_snoop: found.self_snoop,
             hypervisor: found.hypervisor,
@@ -244,18 +248,21 @@ impl Identity {
         }
     }
 
-    /// Address bits Intel's multi-key encryption takes, if locked and enabled.
-    fn tme_bits(&self, cpu: &mut impl CpuOps) -> u8 {
-        const LOCKED_AND_ENABLED: u64 = 0b11;
-        if !self.tme {
-            return 0;
-        }
-        match cpu.rdmsr(MsrAddr::TME_ACTIVATE) {
-            Ok(word) if word & LOCKED_AND_ENABLED == LOCKED_AND_ENABLED => {
-                ((word >> 32) & 0xf) as u8
-            }
-            _ => 0,
-        }
+    /// IA32_TME_ACTIVATE, where CPUID has it.
+    fn tme_activate(&self, cpu: &mut impl CpuOps) -> Option<u64> {
+        self.tme
+            .then(|| cpu.rdmsr(MsrAddr::TME_ACTIVATE).ok())
+            .flatten()
+    }
+}
+
+/// Address bits Intel's multi-key encryption takes, if locked and enabled.
+const fn tme_bits(word: u64) -> u8 {
+    const LOCKED_AND_ENABLED: u64 = 0b11;
+    if word & LOCKED_AND_ENABLED == LOCKED_AND_ENABLED {
+        (word >> 32) as u8 & 0xf
+    } else {
+        0
     }
 }
 

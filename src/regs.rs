@@ -3,9 +3,13 @@
 //! Owns bit positions; refuses to know what a combination of registers means. `from_raw` and
 //! `raw` keep every bit, so that what was read can be written back exactly.
 
+mod iorr;
+
 use core::fmt;
 
 use bitflags::bitflags;
+
+pub use self::iorr::Iorr;
 
 use crate::memtype::{MemType, ReservedType};
 
@@ -14,6 +18,9 @@ pub const MAX_VARIABLE: usize = 40;
 
 /// Fixed-range registers: one for 64 KiB steps, two for 16 KiB, eight for 4 KiB.
 pub const FIXED_COUNT: usize = 11;
+
+/// AMD's I/O ranges.
+pub const IORR_COUNT: usize = 2;
 
 /// The address of a model-specific register.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -33,8 +40,6 @@ impl MsrAddr {
     pub const TOP_MEM: Self = Self(0xc001_001a);
     /// AMD TOP_MEM2.
     pub const TOP_MEM2: Self = Self(0xc001_001d);
-    /// AMD IORRBase0; base and mask of the two ranges follow each other.
-    pub const IORR_BASE0: Self = Self(0xc001_0016);
     /// AMD SEV_STATUS.
     pub const SEV_STATUS: Self = Self(0xc001_0131);
     /// IA32_TME_ACTIVATE.
@@ -50,6 +55,18 @@ impl MsrAddr {
     #[must_use]
     pub const fn phys_mask(n: usize) -> Self {
         Self(0x201 + 2 * n as u32)
+    }
+
+    /// The address of AMD IORRBasen, for `n` below [`IORR_COUNT`].
+    #[must_use]
+    pub const fn iorr_base(n: usize) -> Self {
+        Self(0xc001_0016 + 2 * n as u32)
+    }
+
+    /// The address of AMD IORRMaskn, for `n` below [`IORR_COUNT`].
+    #[must_use]
+    pub const fn iorr_mask(n: usize) -> Self {
+        Self(0xc001_0017 + 2 * n as u32)
     }
 }
 

@@ -38,6 +38,7 @@ use crate::rendezvous::slot::{Deadline, Slot, flush_lines};
 use crate::rendezvous::target::Target;
 use crate::rendezvous::{CpuState, Gate, Meeting};
 use crate::report::{NO_MEETING, Outcome, Path, Report};
+use crate::routing::Routing;
 use crate::snapshot::{SNAPSHOT_WORDS, Snapshot};
 use crate::topology::Place;
 
@@ -81,6 +82,8 @@ struct BootLine {
 struct Decided {
     platform: Platform,
     policy: Policy,
+    /// What the firmware's registers said on the boot CPU.
+    routing: Routing,
 }
 
 impl<const CPUS: usize> CacheSync<CPUS> {
@@ -115,6 +118,13 @@ impl<const CPUS: usize> CacheSync<CPUS> {
     #[must_use]
     pub fn policy(&self) -> Option<&Policy> {
         self.decided.get().map(|decided| &decided.policy)
+    }
+
+    /// What the registers that only firmware sets held on the boot CPU: what [`CacheSync::check`]
+    /// compares the other CPUs' with. `None` before `boot_init`.
+    #[must_use]
+    pub fn routing(&self) -> Option<&Routing> {
+        self.decided.get().map(|decided| &decided.routing)
     }
 
     /// The state every CPU is to have, and its generation.

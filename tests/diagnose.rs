@@ -13,6 +13,8 @@ mod faults;
 mod garbage;
 #[path = "diagnose/machines.rs"]
 mod machines;
+#[path = "diagnose/routing.rs"]
+mod routing;
 
 use mtrr_pat::diagnose::{Context, Finding, diagnose};
 use mtrr_pat::snapshot::Snapshot;

@@ -16,6 +16,8 @@ mod hostile;
 mod mail;
 #[path = "inspect/plans.rs"]
 mod plans;
+#[path = "inspect/routing.rs"]
+mod routing;
 
 use serde_json::Value;
 

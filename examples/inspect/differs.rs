@@ -12,7 +12,7 @@ pub struct Standing {
     /// Its number.
     pub cpu: u32,
     /// Groups whose difference changes what memory is: `fixed`, `variable`, `default`, `pat`,
-    /// `syscfg`.
+    /// `syscfg`, `routing`.
     pub differs: Vec<&'static str>,
     /// Words differ that change nothing: pairs with V=0, the order of ranges.
     pub harmless: bool,
@@ -26,9 +26,13 @@ pub fn standings(machine: &Machine) -> Vec<Standing> {
     machine
         .cpus
         .iter()
-        .map(|(cpu, other)| {
-            let differs = groups(boot, other);
+        .zip(&machine.routing)
+        .map(|((cpu, other), routing)| {
+            let mut differs = groups(boot, other);
             let harmless = differs.is_empty() && !boot.same_words(other);
+            if machine.routing[0].differs(routing) {
+                differs.push("routing");
+            }
             Standing {
                 cpu: *cpu,
                 differs,

@@ -3,7 +3,8 @@
 use std::collections::BTreeMap;
 
 use mtrr_pat::ranges::FIXED_RANGES;
-use mtrr_pat::regs::{FIXED_COUNT, MAX_VARIABLE};
+use mtrr_pat::regs::{FIXED_COUNT, IORR_COUNT, Iorr, MAX_VARIABLE};
+use mtrr_pat::routing::Routing;
 
 /// Most CPUs kept of one input.
 pub const MAX_CPUS: usize = 4096;
@@ -65,6 +66,12 @@ pub struct Regs {
     pub syscfg: Option<u64>,
     /// AMD TOP_MEM2.
     pub top_mem2: Option<u64>,
+    /// AMD TOP_MEM.
+    pub top_mem: Option<u64>,
+    /// Base and mask of AMD's I/O ranges.
+    pub iorr: [(Option<u64>, Option<u64>); IORR_COUNT],
+    /// IA32_TME_ACTIVATE.
+    pub tme_activate: Option<u64>,
 }
 
 impl Regs {
@@ -93,6 +100,13 @@ impl Regs {
         *entry = Variable::Words { base, mask };
     }
 
+    /// Stores one word of an I/O range; the other half is kept.
+    pub fn set_iorr_word(&mut self, index: usize, mask_half: bool, word: u64) {
+        if let Some((base, mask)) = self.iorr.get_mut(index) {
+            *if mask_half { mask } else { base } = Some(word);
+        }
+    }
+
     /// Stores one fixed-range register, all eight bytes.
     pub fn set_fixed_word(&mut self, index: usize, word: u64) {
         if let Some(fixed) = self.fixed.get_mut(index) {
@@ -111,6 +125,21 @@ impl Regs {
                     fixed.known |= 1 << byte;
                 }
             }
+        }
+    }
+
+    /// What is known of the registers that only firmware sets.
+    pub fn routing(&self) -> Routing {
+        let whole = |(base, mask): (Option<u64>, Option<u64>)| {
+            Some(Iorr {
+                base: base?,
+                mask: mask?,
+            })
+        };
+        Routing {
+            top_mem: self.top_mem,
+            iorr: self.iorr.map(whole),
+            tme_activate: self.tme_activate,
         }
     }
 

@@ -74,6 +74,7 @@ fn of_registers(machine: &Machine) -> Vec<Finding> {
     if !ram.is_empty() {
         context = context.with_ram(&ram);
     }
+    context = context.with_routing(&machine.routing);
     let mut findings = Vec::new();
     diagnose(&cpus, &context, &mut |finding| {
         if is_known(machine, &finding.kind) {
@@ -106,7 +107,12 @@ fn translated(machine: &Machine, cpus: &[Snapshot], finding: &diagnose::Finding)
         range: finding.extent.map(|extent| (extent.start, extent.end - 1)),
         bytes: finding.bytes(),
         text: match finding.kind {
-            Kind::CpuDiffers { cpu, .. } => cpu_text(machine, cpus, cpu, finding),
+            Kind::CpuDiffers { cpu, .. } => cpu_text(machine, diagnose::alike(cpus, cpu), finding),
+            Kind::RoutingDiffers { cpu, .. } => cpu_text(
+                machine,
+                diagnose::routed_alike(&machine.routing, cpu),
+                finding,
+            ),
             Kind::NoFreePair { .. } if !machine.count_known => {
                 format!("{finding} (if no more exist: the dump does not say)")
             }
@@ -119,12 +125,11 @@ fn translated(machine: &Machine, cpus: &[Snapshot], finding: &diagnose::Finding)
 /// The finding with the CPUs' own numbers and cores in place of places in a list.
 fn cpu_text(
     machine: &Machine,
-    cpus: &[Snapshot],
-    cpu: usize,
+    places: impl Iterator<Item = usize>,
     finding: &diagnose::Finding,
 ) -> String {
     let text = finding.to_string();
-    let numbers: Vec<u32> = diagnose::alike(cpus, cpu)
+    let numbers: Vec<u32> = places
         .filter_map(|place| machine.cpus.get(place).map(|(number, _)| *number))
         .collect();
     let boot = machine.cpus.first().map_or(0, |(number, _)| *number);

@@ -4,6 +4,7 @@ use mtrr_pat::memtype::{MemType, PatType};
 use mtrr_pat::pat::Pat;
 use mtrr_pat::ranges::PhysBits;
 use mtrr_pat::regs::VariableMtrr;
+use mtrr_pat::routing::Routing;
 use serde_json::{Value, json};
 
 use super::map;
@@ -32,6 +33,21 @@ pub fn object(report: &Report) -> Value {
         "registers": registers(report),
         "cpus": cpus(report),
         "pat": boot.and_then(|boot| boot.pat).map(pat),
+        "routing": machine.routing.first().map(routing),
+    })
+}
+
+/// Registers that only firmware sets; what is not known is null.
+fn routing(of: &Routing) -> Value {
+    let iorr = of.iorr.map(|iorr| {
+        iorr.map(
+            |iorr| json!({ "base": hex(iorr.base), "mask": hex(iorr.mask), "valid": iorr.valid() }),
+        )
+    });
+    json!({
+        "top_mem": of.top_mem.map(hex),
+        "iorr": iorr,
+        "tme_activate": of.tme_activate.map(hex),
     })
 }
 

@@ -44,10 +44,11 @@ fn proc_files(paths: &[&str]) -> Dump {
 #[cfg(all(target_os = "linux", target_arch = "x86_64"))]
 fn msrs(dump: &mut Dump) -> Result<(), String> {
     use mtrr_pat::ranges::FIXED_RANGES;
-    use mtrr_pat::regs::{MAX_VARIABLE, MsrAddr, MtrrCap};
+    use mtrr_pat::regs::{IORR_COUNT, MAX_VARIABLE, MsrAddr, MtrrCap};
 
     let mut numbers = cpu_numbers()?;
     numbers.sort_unstable();
+    let amd = dump.vendor == Vendor::Amd;
     for cpu in &numbers {
         let file = open(*cpu)?;
         let mut keep = |msr: MsrAddr| -> Option<u64> {
@@ -69,12 +70,16 @@ fn msrs(dump: &mut Dump) -> Result<(), String> {
                 }
             }
         }
-        if dump.vendor == Vendor::Amd {
-            for msr in [MsrAddr::SYSCFG, MsrAddr::TOP_MEM2] {
-                if let Some(value) = rdmsr(&file, msr) {
-                    super::read_msr::store_in(dump.cpu(*cpu), msr.0, value);
-                }
+        if amd {
+            for msr in [MsrAddr::SYSCFG, MsrAddr::TOP_MEM, MsrAddr::TOP_MEM2] {
+                keep(msr);
             }
+            for index in 0..IORR_COUNT {
+                keep(MsrAddr::iorr_base(index));
+                keep(MsrAddr::iorr_mask(index));
+            }
+        } else if has_tme() {
+            keep(MsrAddr::TME_ACTIVATE);
         }
         if *cpu == numbers.first().copied().unwrap_or(0) {
             width(dump, &file);
@@ -115,6 +120,12 @@ fn open(cpu: u32) -> Result<File, String> {
         }
         _ => format!("{path}: {error} (is the CPU online, and the module \"msr\" loaded?)"),
     })
+}
+
+/// Whether CPUID has Intel's memory encryption.
+#[cfg(all(target_os = "linux", target_arch = "x86_64"))]
+fn has_tme() -> bool {
+    raw_cpuid::cpuid!(0).eax >= 7 && raw_cpuid::cpuid!(7, 0).ecx >> 13 & 1 == 1
 }
 
 /// One register; `None` where the CPU has none.

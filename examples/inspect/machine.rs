@@ -4,6 +4,7 @@ use mtrr_pat::memtype::MemType;
 use mtrr_pat::pat::Pat;
 use mtrr_pat::ranges::PhysBits;
 use mtrr_pat::regs::{MtrrCap, MtrrDefType, SysCfg};
+use mtrr_pat::routing::Routing;
 use mtrr_pat::snapshot::Snapshot;
 
 use super::dump::{Dump, Regs, Variable};
@@ -19,6 +20,8 @@ pub const FOUR_GIB: u64 = 1 << 32;
 pub struct Machine {
     /// Each CPU that shows MTRRs, the first being the one all others are compared with.
     pub cpus: Vec<(u32, Snapshot)>,
+    /// What is known of the registers that only firmware sets, CPU by CPU in the same order.
+    pub routing: Vec<Routing>,
     /// Address bits the MTRRs decode.
     pub bits: PhysBits,
     /// Where that number is from.
@@ -100,6 +103,7 @@ pub fn resolve(dump: Dump, flag: Option<PhysBits>, default: Option<MemType>) -> 
     let boot = boot.or_else(|| (!dump.hints.is_empty()).then(|| (0, Regs::default())));
     let mut machine = Machine {
         cpus: Vec::new(),
+        routing: Vec::new(),
         bits,
         bits_from,
         enabled_known: true,
@@ -126,6 +130,7 @@ pub fn resolve(dump: Dump, flag: Option<PhysBits>, default: Option<MemType>) -> 
 
 impl Machine {
     fn add_boot(&mut self, number: u32, regs: &Regs) {
+        self.routing.push(regs.routing());
         if !regs.has_mtrr() {
             let mut snapshot = Snapshot::empty(self.bits);
             snapshot.pat = regs.pat.map(Pat::from_raw);
@@ -210,6 +215,7 @@ impl Machine {
             .collect();
         for (number, regs) in others {
             let snapshot = self.snapshot(&regs);
+            self.routing.push(regs.routing());
             self.cpus.push((number, snapshot));
         }
     }

@@ -16,8 +16,10 @@
 //! - `findings`, worst first: `{severity,kind,start,end,text,fix}`; "error", "warning", "info"
 //! - `registers`: `{used,total,min_strict:{UC,WB},min_relaxed:{UC,WB},layout:[{base,size,type}]}`;
 //!   the layout is for the default type with the smaller strict minimum, the present one if equal
-//! - `cpus`: `{cpu,differs:[..]}` of "fixed", "variable", "default", "pat", "syscfg"
+//! - `cpus`: `{cpu,differs:[..]}` of "fixed", "variable", "default", "pat", "syscfg",
+//!   "routing"
 //! - `pat`: the eight types as firmware left them
+//! - `routing`: `{top_mem,iorr:[{base,mask,valid}],tme_activate}`, what firmware alone sets
 
 mod args;
 mod differs;
@@ -40,6 +42,7 @@ mod read_msr;
 mod read_proc;
 mod read_ram;
 mod report;
+mod routing;
 mod strip;
 mod style;
 mod svg;

@@ -27,6 +27,12 @@ pub fn register_named(atom: &str, next: &str) -> Option<(u32, usize)> {
         "PAT" | "CRPAT" => MsrAddr::PAT.0,
         "SYSCFG" | "SYSCFGMSR" => MsrAddr::SYSCFG.0,
         "TOPMEM2" | "TOM2" => MsrAddr::TOP_MEM2.0,
+        "TOPMEM" => MsrAddr::TOP_MEM.0,
+        "IORRBASE0" => MsrAddr::iorr_base(0).0,
+        "IORRMASK0" => MsrAddr::iorr_mask(0).0,
+        "IORRBASE1" => MsrAddr::iorr_base(1).0,
+        "IORRMASK1" => MsrAddr::iorr_mask(1).0,
+        "TMEACTIVATE" => MsrAddr::TME_ACTIVATE.0,
         _ => return range_named(name, next),
     };
     // "CAP" and the like alone are ordinary words.

@@ -1,7 +1,9 @@
 //! MSR lists: `rdmsr` commands and their output, `MSR=value`, registers by name, per CPU.
 
+use std::ops::Range;
+
 use mtrr_pat::ranges::FIXED_RANGES;
-use mtrr_pat::regs::MsrAddr;
+use mtrr_pat::regs::{IORR_COUNT, MsrAddr};
 
 use super::dump::Regs;
 use super::msr_names::register_named;
@@ -249,6 +251,9 @@ fn values(reader: &mut Reader, line: &Line<'_>, msr: u32, rest: &[&str]) -> bool
     }
 }
 
+/// AMD's I/O ranges, base and mask of each.
+const IORRS: Range<u32> = MsrAddr::iorr_base(0).0..MsrAddr::iorr_base(IORR_COUNT).0;
+
 /// Whether this tool has a use for a register.
 fn is_ours(msr: u32) -> bool {
     matches!(
@@ -259,7 +264,9 @@ fn is_ours(msr: u32) -> bool {
             | MsrAddr::SYSCFG
             | MsrAddr::TOP_MEM
             | MsrAddr::TOP_MEM2
+            | MsrAddr::TME_ACTIVATE
     ) || (0x200..0x250).contains(&msr)
+        || IORRS.contains(&msr)
         || FIXED_RANGES.iter().any(|range| range.msr.0 == msr)
 }
 
@@ -281,7 +288,12 @@ pub fn store_in(regs: &mut Regs, msr: u32, value: u64) {
         MsrAddr::PAT => regs.pat = Some(value),
         MsrAddr::SYSCFG => regs.syscfg = Some(value),
         MsrAddr::TOP_MEM2 => regs.top_mem2 = Some(value),
-        MsrAddr::TOP_MEM => {}
+        MsrAddr::TOP_MEM => regs.top_mem = Some(value),
+        MsrAddr::TME_ACTIVATE => regs.tme_activate = Some(value),
+        _ if IORRS.contains(&msr) => {
+            let place = msr - IORRS.start;
+            regs.set_iorr_word(place as usize / 2, place & 1 == 1, value);
+        }
         _ if (0x200..0x250).contains(&msr) => {
             regs.set_variable_word(((msr - 0x200) / 2) as u8, msr & 1 == 1, value);
         }

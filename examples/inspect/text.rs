@@ -8,7 +8,7 @@ use super::map;
 use super::report::Report;
 use super::strip;
 use super::style::Look;
-use super::text_parts::{cpus, pat, wrapped};
+use super::text_parts::{cpus, pat, routing, wrapped};
 use super::text_plan;
 
 /// Most rows of a table.
@@ -21,6 +21,7 @@ pub fn draw(report: &Report, look: Look) -> String {
         out.push_str(&table(report, look));
         out.push_str(&registers(report, look));
     }
+    out.push_str(&routing(report, look));
     out.push_str(&findings(report, look));
     out.push_str(&cpus(report, look));
     if let Some(advice) = &report.advice {

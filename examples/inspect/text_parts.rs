@@ -6,6 +6,7 @@ use mtrr_pat::memtype::PatType;
 
 use super::differs;
 use super::report::Report;
+use super::routing;
 use super::style::Look;
 
 /// CPUs that differ, when there is more than one.
@@ -42,6 +43,20 @@ pub fn cpus(report: &Report, look: Look) -> String {
             differs::named(&report.machine, &odd)
         );
         let _ = writeln!(out, "{}", wrapped(&text, look.columns, "    "));
+    }
+    out
+}
+
+/// Registers by which firmware says what memory an address means, as far as they are shown.
+pub fn routing(report: &Report, look: Look) -> String {
+    let lines = routing::lines(&report.machine);
+    let mut out = String::new();
+    if !lines.is_empty() {
+        let _ = writeln!(out, "\n{}", look.heading("Set by firmware alone"));
+    }
+    for line in lines {
+        let line = wrapped(&format!("  {line}"), look.columns, "    ");
+        let _ = writeln!(out, "{line}");
     }
     out
 }

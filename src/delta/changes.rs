@@ -18,7 +18,10 @@ bitflags! {
         const PAT = 1 << 3;
         /// CR0.CD or CR0.NW was found set.
         const CACHING = 1 << 4;
-        /// AMD's SYSCFG (bits 23:18 and 26) or TOP_MEM2: reported, never written.
+        /// Registers by which firmware alone decides which accesses reach memory, and what memory
+        /// encryption leaves of the address: AMD's SYSCFG (bits 23:18 and 26) and TOP_MEM2, and,
+        /// where a CPU is only compared, those of [`Routing`](crate::routing::Routing), Intel's
+        /// TME_ACTIVATE among them. Reported, never written.
         const ROUTING = 1 << 5;
     }
 }

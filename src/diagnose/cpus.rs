@@ -4,8 +4,9 @@ use core::fmt;
 
 use bitflags::bitflags;
 
-use super::{Finding, Kind, Severity};
+use super::{Context, Finding, Kind, Severity};
 use crate::compare::SameMap;
+use crate::routing::{Routing, unlike};
 use crate::snapshot::Snapshot;
 
 bitflags! {
@@ -30,6 +31,12 @@ bitflags! {
         const TOP_MEM2 = 1 << 7;
         /// The address width.
         const WIDTH = 1 << 8;
+        /// AMD TOP_MEM.
+        const TOP_MEM = 1 << 9;
+        /// AMD IORRBase and IORRMask.
+        const IORR = 1 << 10;
+        /// IA32_TME_ACTIVATE.
+        const TME_ACTIVATE = 1 << 11;
     }
 }
 
@@ -38,6 +45,27 @@ impl Registers {
     pub(super) const fn are_harmless(self) -> bool {
         let harmless = Self::UNUSED.union(Self::VARIABLE).union(Self::DEF_TYPE);
         harmless.contains(self)
+    }
+
+    /// Whether only firmware can make these the same.
+    pub(super) const fn are_firmwares(self) -> bool {
+        let memory = Self::SYSCFG.union(Self::TOP_MEM2).union(Self::TOP_MEM);
+        let firmwares = memory.union(Self::IORR).union(Self::TME_ACTIVATE);
+        !self.is_empty() && firmwares.contains(self)
+    }
+
+    /// The groups in which two CPUs may take an address for other memory, in bits that mean
+    /// something; what is not known of both is not among them.
+    #[must_use]
+    pub fn rerouting(one: &Routing, other: &Routing) -> Self {
+        let (one, other) = (one.in_effect(), other.in_effect());
+        let mut iorrs = one.iorr.into_iter().zip(other.iorr);
+        let mut found = Self::empty();
+        found.set(Self::TOP_MEM, unlike(one.top_mem, other.top_mem));
+        found.set(Self::IORR, iorrs.any(|(one, other)| unlike(one, other)));
+        let tme = unlike(one.tme_activate, other.tme_activate);
+        found.set(Self::TME_ACTIVATE, tme);
+        found
     }
 
     /// The groups in which two CPUs differ.
@@ -65,7 +93,7 @@ impl Registers {
 
 impl fmt::Display for Registers {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        const NAMES: [(Registers, &str); 9] = [
+        const NAMES: [(Registers, &str); 12] = [
             (Registers::CAP, "MTRRCAP"),
             (Registers::DEF_TYPE, "default type"),
             (Registers::FIXED, "fixed ranges"),
@@ -75,6 +103,9 @@ impl fmt::Display for Registers {
             (Registers::SYSCFG, "SYSCFG"),
             (Registers::TOP_MEM2, "TOP_MEM2"),
             (Registers::WIDTH, "address width"),
+            (Registers::TOP_MEM, "TOP_MEM"),
+            (Registers::IORR, "IORRs"),
+            (Registers::TME_ACTIVATE, "TME_ACTIVATE"),
         ];
         let held = NAMES.iter().filter(|(flag, _)| self.contains(*flag));
         for (place, (_, name)) in held.enumerate() {
@@ -113,6 +144,36 @@ pub(super) fn compared(cpus: &[Snapshot], report: &mut impl FnMut(Finding)) {
             off,
         };
         report(Finding::new(severity(registers, map), kind));
+    }
+}
+
+/// The CPUs that take every address for the same memory as one of them, itself included,
+/// ascending.
+pub fn routed_alike(routing: &[Routing], cpu: usize) -> impl Iterator<Item = usize> {
+    let state = routing.get(cpu).map(|routing| routing.in_effect());
+    let same = move |(_, other): &(usize, &Routing)| Some(other.in_effect()) == state;
+    let all = routing.iter().enumerate();
+    all.filter(same).map(|(place, _)| place)
+}
+
+/// Reports each routing that differs from the first CPU's, once.
+pub(super) fn routed(context: &Context<'_>, report: &mut impl FnMut(Finding)) {
+    let Some(first) = context.routing.first() else {
+        return;
+    };
+    for (cpu, other) in context.routing.iter().enumerate().skip(1) {
+        let registers = Registers::rerouting(first, other);
+        let speaks = routed_alike(context.routing, cpu).next() == Some(cpu);
+        if registers.is_empty() || !speaks {
+            continue;
+        }
+        let kind = Kind::RoutingDiffers {
+            cpu,
+            count: routed_alike(context.routing, cpu).count(),
+            registers,
+        };
+        let severity = context.severity(Severity::Error, Severity::Info);
+        report(Finding::new(severity, kind));
     }
 }
 

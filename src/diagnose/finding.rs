@@ -253,6 +253,16 @@ pub enum Kind {
         /// Whether the MTRRs of those CPUs are off (E=0) while the first one's are on.
         off: bool,
     },
+    /// A CPU, and those like it, may take an address for other memory than the first one: registers
+    /// that only firmware sets differ.
+    RoutingDiffers {
+        /// The lowest such CPU; [`super::routed_alike`] lists the others.
+        cpu: usize,
+        /// How many CPUs are routed like it.
+        count: usize,
+        /// Which registers differ from the first CPU's.
+        registers: Registers,
+    },
     /// The masks are too irregular: not every question was decided.
     Undecided,
 }

@@ -159,19 +159,23 @@ fn about_the_rest(kind: &Kind, f: &mut fmt::Formatter<'_>) -> fmt::Result {
             f.write_str("PAT slot 0, that of page tables without cache bits, is not write-back")
         }
         Kind::PatWithoutWc => f.write_str("the PAT has no write-combining slot"),
-        Kind::CpuDiffers { .. } => about_cpu(kind, f),
+        Kind::CpuDiffers { .. } | Kind::RoutingDiffers { .. } => about_cpu(kind, f),
         _ => Ok(()),
     }
 }
 
 fn about_cpu(kind: &Kind, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-    let Kind::CpuDiffers {
+    let (Kind::CpuDiffers {
         cpu,
         count,
         registers,
-        map,
-        off,
-    } = kind
+        ..
+    }
+    | Kind::RoutingDiffers {
+        cpu,
+        count,
+        registers,
+    }) = kind
     else {
         return Ok(());
     };
@@ -183,6 +187,9 @@ fn about_cpu(kind: &Kind, f: &mut fmt::Formatter<'_>) -> fmt::Result {
     }
     let verb = if *count < 2 { "differs" } else { "differ" };
     write!(f, " {verb} from CPU 0 in: {registers}; ")?;
+    let Kind::CpuDiffers { map, off, .. } = kind else {
+        return f.write_str("an address may mean other memory there");
+    };
     if *off {
         return f.write_str("the MTRRs are off there, all memory is uncachable");
     }
@@ -205,6 +212,9 @@ impl fmt::Display for Fix<'_> {
             Kind::NoMtrr | Kind::OffBlank if guest => {
                 "nothing: the hypervisor decides; take RAM for write-back and leave the rest to \
                  page tables"
+            }
+            Kind::RoutingDiffers { .. } if guest => {
+                "nothing: the hypervisor decides where the memory of its guests is"
             }
             Kind::NoMtrr => "check how the registers were read: every such processor has them",
             Kind::OffProgrammed => {
@@ -282,6 +292,11 @@ const fn for_the_rest(kind: &Kind) -> &'static str {
             registers,
             ..
         } if registers.are_harmless() => "nothing",
+        Kind::CpuDiffers { registers, .. } | Kind::RoutingDiffers { registers, .. }
+            if registers.are_firmwares() =>
+        {
+            "update the firmware, which alone may set these; do without the CPU until then"
+        }
         _ => "give it the first CPU's registers by the full sequence, before it does other work",
     }
 }

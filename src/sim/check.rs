@@ -28,6 +28,9 @@ pub enum Rule {
     /// RdMem, WrMem and the type of a fixed range were written in a reserved combination.
     /// Source: AMD APM 2, "Extended Fixed-Range MTRR Type-Field Encodings".
     ReservedFixedType,
+    /// A register by which firmware decides where accesses go, or how memory is encrypted, was
+    /// written: SYSCFG but for its bit 19, TOP_MEM, TOP_MEM2, an IORR, TME_ACTIVATE.
+    RoutingWritten,
     /// The machine was put into S3 while an AP was neither off nor halted.
     SuspendedWhileRunning,
 }

@@ -6,7 +6,7 @@ use super::cost::Costs;
 use super::fault::Fault;
 use super::place::firmware_map;
 use crate::cpu::CpuidWords;
-use crate::regs::MtrrCap;
+use crate::regs::{IORR_COUNT, MsrAddr, MtrrCap, SysCfg};
 use crate::snapshot::Snapshot;
 
 /// Whose processor it is.
@@ -108,9 +108,12 @@ pub struct Config {
     /// CPUs whose VCNT is not that of their snapshot: number, VCNT.
     pub vcnt: Vec<(usize, u8)>,
     /// Further MSRs of every CPU: TOP_MEM, IORRs, SEV_STATUS, TME_ACTIVATE and the like. They can
-    /// be read and written, and firmware restores them.
+    /// be read and written, and firmware restores them. With TME_ACTIVATE, CPUID reports TME.
     pub other_msrs: BTreeMap<u32, u64>,
-    /// Bits memory encryption takes from the width CPUID reports (AMD: bits 11:6 of 0x8000001F EBX).
+    /// Those of `other_msrs` that hold something else on one CPU: number, register, value.
+    pub cpu_msrs: Vec<(usize, MsrAddr, u64)>,
+    /// Bits memory encryption takes from the width CPUID reports (AMD: bits 11:6 of 0x8000001F EBX;
+    /// Intel: what TME_ACTIVATE should say).
     pub encryption_bits: u8,
     /// Bit 31 of CPUID.1:ECX.
     pub hypervisor: bool,
@@ -182,6 +185,7 @@ impl Config {
             aps: map,
             vcnt: Vec::new(),
             other_msrs: BTreeMap::new(),
+            cpu_msrs: Vec::new(),
             encryption_bits: 0,
             hypervisor: false,
             self_snoop: true,
@@ -215,10 +219,10 @@ impl Config {
         let mut config = Self::new(cores, threads);
         config.vendor = Vendor::Amd;
         config.signature = 0x00a2_0f10;
-        let syscfg = crate::regs::SysCfg::MTRR_FIX_DRAM_EN
-            | crate::regs::SysCfg::MTRR_VAR_DRAM_EN
-            | crate::regs::SysCfg::MTRR_TOM2_EN
-            | crate::regs::SysCfg::TOM2_FORCE_WB;
+        let syscfg = SysCfg::MTRR_FIX_DRAM_EN
+            | SysCfg::MTRR_VAR_DRAM_EN
+            | SysCfg::MTRR_TOM2_EN
+            | SysCfg::TOM2_FORCE_WB;
         for snapshot in [&mut config.boot, &mut config.aps] {
             snapshot.syscfg = Some(syscfg);
             snapshot.top_mem2 = 0x2_4000_0000;
@@ -228,12 +232,24 @@ impl Config {
                 }
             }
         }
-        config.other_msrs.insert(0xc001_001a, 0x8000_0000);
-        for iorr in 0xc001_0016..=0xc001_0019 {
-            config.other_msrs.insert(iorr, 0);
+        config.other_msrs.insert(MsrAddr::TOP_MEM.0, 0x8000_0000);
+        for n in 0..IORR_COUNT {
+            config.other_msrs.insert(MsrAddr::iorr_base(n).0, 0);
+            config.other_msrs.insert(MsrAddr::iorr_mask(n).0, 0);
         }
-        config.other_msrs.insert(0xc001_0131, 0);
+        config.other_msrs.insert(MsrAddr::SEV_STATUS.0, 0);
         config
+    }
+
+    /// Makes it an Intel machine with multi-key memory encryption, locked and enabled, whose key
+    /// numbers take this many address bits.
+    #[must_use]
+    pub fn with_tme(mut self, key_bits: u8) -> Self {
+        const AES_XTS_128_LOCKED_AND_ENABLED: u64 = 1 << 48 | 0b11;
+        let word = AES_XTS_128_LOCKED_AND_ENABLED | u64::from(key_bits & 0xf) << 32;
+        self.other_msrs.insert(MsrAddr::TME_ACTIVATE.0, word);
+        self.encryption_bits = key_bits;
+        self
     }
 
     /// Makes it a TDX guest: CPUID says so, and setting CR0.CD faults.
@@ -249,10 +265,18 @@ impl Config {
     #[must_use]
     pub fn snp_guest(mut self) -> Self {
         const SEV_ES_SNP: u64 = 0b111;
-        self.other_msrs.insert(0xc001_0131, SEV_ES_SNP);
+        self.other_msrs.insert(MsrAddr::SEV_STATUS.0, SEV_ES_SNP);
         self.hypervisor = true;
         self.cd_faults = true;
         self
+    }
+
+    /// What firmware programs into the further MSRs of one CPU at power-on.
+    pub(crate) fn other(&self, cpu: usize) -> BTreeMap<u32, u64> {
+        let mut msrs = self.other_msrs.clone();
+        let own = self.cpu_msrs.iter().filter(|(number, ..)| *number == cpu);
+        msrs.extend(own.map(|(_, msr, value)| (msr.0, *value)));
+        msrs
     }
 
     /// What firmware programs on one CPU at power-on, VCNT overrides applied.

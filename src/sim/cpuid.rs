@@ -3,6 +3,7 @@
 use super::config::{Config, Vendor};
 use super::state::State;
 use crate::cpu::CpuidWords;
+use crate::regs::MsrAddr;
 
 const MTRR: u32 = 1 << 12;
 const PAT: u32 = 1 << 16;
@@ -13,6 +14,8 @@ const EDX_ALWAYS: u32 =
 /// SSE3, PCID, x2APIC.
 const ECX_ALWAYS: u32 = 1 | 1 << 17 | 1 << 21;
 const HYPERVISOR: u32 = 1 << 31;
+/// Leaf 7, ECX.
+const TME: u32 = 1 << 13;
 
 pub(crate) fn answer(state: &State, cpu: usize, leaf: u32, subleaf: u32) -> CpuidWords {
     let config = &state.config;
@@ -25,6 +28,9 @@ pub(crate) fn answer(state: &State, cpu: usize, leaf: u32, subleaf: u32) -> Cpui
     match leaf {
         0 => vendor(config, if config.tdx { 0x21 } else { 0x1f }),
         1 => features(state, cpu),
+        7 if subleaf == 0 && config.other_msrs.contains_key(&MsrAddr::TME_ACTIVATE.0) => {
+            words(0, 0, TME, 0)
+        }
         0xb | 0x1f if leaf == 0xb || config.vendor == Vendor::Intel => {
             topology(config, cpu, subleaf)
         }
@@ -129,7 +135,8 @@ fn addresses(state: &State, cpu: usize) -> CpuidWords {
 /// Leaf 0x8000001F: SME where it takes address bits; SEV, ES and SNP in a guest of that kind.
 fn encryption(config: &Config) -> CpuidWords {
     let bits = u32::from(config.encryption_bits);
-    let sev_status = config.other_msrs.get(&0xc001_0131).copied().unwrap_or(0);
+    let sev_status = config.other_msrs.get(&MsrAddr::SEV_STATUS.0);
+    let sev_status = sev_status.copied().unwrap_or(0);
     let guest = if sev_status & 0b100 != 0 { 0b1_1010 } else { 0 };
     let host = u32::from(bits > 0);
     match host | guest {

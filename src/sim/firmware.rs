@@ -1,7 +1,7 @@
 //! What reset, INIT and the firmware's wake from S3 do to the registers.
 
 use core::fmt;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use super::config::{Config, Init, MtrrScope, Trampoline};
@@ -9,7 +9,7 @@ use super::state::State;
 use crate::cpu::{CR0_CD, CR0_NW};
 use crate::memtype::MemType;
 use crate::pat::Pat;
-use crate::regs::{MAX_VARIABLE, MtrrDefType, VariableMtrr};
+use crate::regs::{MAX_VARIABLE, MsrAddr, MtrrDefType, VariableMtrr};
 use crate::snapshot::Snapshot;
 
 /// CR0 out of reset: CD and NW set.
@@ -47,6 +47,8 @@ pub enum Scribble {
     AnotherRange,
     /// MTRRs as before, PAT as reset leaves it.
     PatReset,
+    /// That, and a further MSR ([`Config::other_msrs`]) with this value, which is lost in S3 again.
+    Msr(MsrAddr, u64, Box<Scribble>),
     /// These cores get that; the others keep what they had.
     OnlyCores(BTreeSet<usize>, Box<Scribble>),
     /// Anything.
@@ -64,6 +66,26 @@ impl Scribble {
     #[must_use]
     pub fn only_cores(cores: impl IntoIterator<Item = usize>, scribble: Self) -> Self {
         Self::OnlyCores(cores.into_iter().collect(), Box::new(scribble))
+    }
+
+    /// The same, and a further MSR with this value.
+    #[must_use]
+    pub fn with_msr(self, msr: MsrAddr, value: u64) -> Self {
+        Self::Msr(msr, value, Box::new(self))
+    }
+
+    /// Writes the further MSRs of a CPU.
+    fn write_msrs(&self, config: &Config, cpu: usize, msrs: &mut BTreeMap<u32, u64>) {
+        match self {
+            Self::Msr(msr, value, inner) => {
+                inner.write_msrs(config, cpu, msrs);
+                msrs.insert(msr.0, *value);
+            }
+            Self::OnlyCores(cores, inner) if cores.contains(&config.place(cpu).0) => {
+                inner.write_msrs(config, cpu, msrs);
+            }
+            _ => {}
+        }
     }
 
     /// The registers a CPU ends up with.
@@ -97,6 +119,7 @@ impl Scribble {
                 boot = *before;
                 boot.pat = pat;
             }
+            Self::Msr(_, _, inner) => return inner.result(config, cpu, before),
             Self::OnlyCores(cores, inner) => {
                 return if cores.contains(&config.place(cpu).0) {
                     inner.result(config, cpu, before)
@@ -166,6 +189,7 @@ impl State {
         let result = scribble.result(&config, cpu, &self.snapshot(cpu));
         let set = self.cpus[cpu].set;
         self.cpus[cpu].regs.load(&result);
+        scribble.write_msrs(&config, cpu, &mut self.cpus[cpu].regs.other);
         self.sets[set] = (&result).into();
         self.refresh(self.cpus[cpu].core);
     }
@@ -200,7 +224,8 @@ impl State {
             let result = scribble.result(&config, cpu, before);
             self.load_registers(cpu, &result);
             let regs = &mut self.cpus[cpu].regs;
-            regs.other.clone_from(&config.other_msrs);
+            regs.other = config.other(cpu);
+            scribble.write_msrs(&config, cpu, &mut regs.other);
             regs.cr0 = profile.ap_cr0;
         }
         self.forget_caches();

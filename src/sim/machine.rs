@@ -5,9 +5,11 @@ use std::sync::Arc;
 use super::check::{Violation, Violations};
 use super::config::Config;
 use super::counters::Counters;
+use super::firmware::Scribble;
 use super::log::{Event, Op, Span};
 use super::sched::Shared;
 use crate::memtype::PatType;
+use crate::regs::MsrAddr;
 use crate::snapshot::Snapshot;
 
 /// A simulated machine. Clones are the same machine.
@@ -53,7 +55,16 @@ impl Machine {
     /// When there is no such CPU.
     pub fn set_registers(&self, cpu: usize, snapshot: &Snapshot) {
         let rewrite = *snapshot;
-        let scribble = super::firmware::Scribble::custom(move |_, registers| *registers = rewrite);
+        let scribble = Scribble::custom(move |_, registers| *registers = rewrite);
+        self.shared.lock().smm(cpu, &scribble);
+    }
+
+    /// Replaces what a CPU's further MSR holds ([`Config::other_msrs`]), without that CPU's doing.
+    ///
+    /// # Panics
+    /// When there is no such CPU.
+    pub fn set_msr(&self, cpu: usize, msr: MsrAddr, value: u64) {
+        let scribble = Scribble::Kept.with_msr(msr, value);
         self.shared.lock().smm(cpu, &scribble);
     }
 

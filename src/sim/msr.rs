@@ -56,6 +56,9 @@ impl State {
         if register.is_mtrr() {
             self.check_mtrr_write(cpu, register, value);
         }
+        if self.cpus[cpu].regs.reroutes(register, value) {
+            self.violate(cpu, Rule::RoutingWritten, format!("{msr} := {value:#x}"));
+        }
         if ignored {
             self.record(cpu, Op::WrmsrIgnored(msr.0, value));
             return Ok(());

@@ -154,7 +154,13 @@ impl ThreadRegs {
                 .to_le_bytes()
                 .into_iter()
                 .all(|byte| PatType::from_field(byte).is_ok()),
-            Register::SysCfg | Register::TopMem2 | Register::Other(_) => true,
+            Register::SysCfg | Register::TopMem2 => true,
+            // Locked by its first write.
+            Register::Other(msr) => {
+                const LOCK: u64 = 1;
+                let word = self.other.get(&msr).copied().unwrap_or(0);
+                MsrAddr(msr) != MsrAddr::TME_ACTIVATE || word & LOCK == 0
+            }
         }
     }
 
@@ -177,6 +183,23 @@ impl ThreadRegs {
         matches!(register, Register::Fixed(_))
             && self.dram_bits_open()
             && value.to_le_bytes().into_iter().any(reserved)
+    }
+
+    /// Whether a write changes where accesses go, or how memory is encrypted: the firmware's part.
+    /// RdMem and WrMem of the fixed ranges may be made visible.
+    pub(crate) fn reroutes(&self, register: Register, value: u64) -> bool {
+        match register {
+            Register::SysCfg => {
+                let changed = SysCfg::from_raw(self.syscfg.map_or(0, SysCfg::raw) ^ value);
+                changed != SysCfg::MTRR_FIX_DRAM_MOD_EN && !changed.is_empty()
+            }
+            Register::TopMem2 => true,
+            Register::Other(msr) => matches!(
+                MsrAddr(msr),
+                MsrAddr::TOP_MEM | MsrAddr::TME_ACTIVATE | MsrAddr(0xc001_0016..=0xc001_0019)
+            ),
+            _ => false,
+        }
     }
 
     /// WRMSR of a value that is accepted.

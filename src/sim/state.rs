@@ -227,7 +227,7 @@ fn new_cpu(config: &Config, n: usize) -> Cpu {
         pat: None,
         syscfg: None,
         top_mem2: 0,
-        other: config.other_msrs.clone(),
+        other: config.other(n),
         phys_bits: firmware.phys_bits,
         cr0: config.ap_cr0,
         cr3: 0,

@@ -10,6 +10,7 @@ use crate::policy::{PatChoice, Policy};
 use crate::regs::MsrAddr;
 use crate::rendezvous::CpuState;
 use crate::report::Outcome;
+use crate::routing::Routing;
 use crate::snapshot::Snapshot;
 use crate::topology::{Place, own_apic_id};
 
@@ -69,7 +70,12 @@ impl<const CPUS: usize> CacheSync<CPUS> {
             want.pat = Some(pat);
         }
         policy.bounds = policy.bounds.at_least();
-        let decided = *self.decided.call_once(|| Decided { platform, policy });
+        let routing = Routing::capture(cpu, &platform);
+        let decided = *self.decided.call_once(|| Decided {
+            platform,
+            policy,
+            routing,
+        });
         self.boot
             .numbering
             .store(numbering(place), Ordering::Relaxed);

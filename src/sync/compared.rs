@@ -69,7 +69,9 @@ impl<const CPUS: usize> CacheSync<CPUS> {
         number: usize,
         compared: &mut Compared,
     ) -> Result<(), Error> {
-        let Decided { platform, policy } = decided;
+        let Decided {
+            platform, policy, ..
+        } = decided;
         let slot = self.slot(number)?;
         compared.windows = Core::of(&self.slots, number).sibling_windows();
         compared.plan = Plan::nothing(platform);

@@ -173,7 +173,9 @@ impl<const CPUS: usize> CacheSync<CPUS> {
         compared: &mut Compared,
         outcome: &mut Outcome,
     ) -> Result<(), Error> {
-        let Decided { platform, policy } = decided;
+        let Decided {
+            platform, policy, ..
+        } = decided;
         let (slot, core) = (self.slot(number)?, Core::of(&self.slots, number));
         let Compared { want, plan, .. } = compared;
         outcome.changes |= plan.changes();

@@ -61,8 +61,9 @@ impl<const CPUS: usize> CacheSync<CPUS> {
         self.lead(cpu, me, Work::Change, kick, Some(target))
     }
 
-    /// Compares every running CPU with the target; writes nothing. CPUs that differ are in the
-    /// report with [`Path::Differs`].
+    /// Compares every running CPU with the target, and its registers that only firmware sets with
+    /// [`CacheSync::routing`]; writes nothing. CPUs that differ are in the report with
+    /// [`Path::Differs`].
     ///
     /// # Errors
     /// As for [`CacheSync::resync`].

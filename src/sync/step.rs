@@ -81,13 +81,16 @@ impl<const CPUS: usize> CacheSync<CPUS> {
             return;
         };
         let since = cpu.rdtsc();
-        let (changes, error) = match early {
+        let (mut changes, error) = match early {
             Some(compared) => compared.found(),
             None => match self.compare_early(decided, cpu, number) {
                 Ok(compared) => compared.found(),
                 Err(error) => (Changes::empty(), Some(error)),
             },
         };
+        if decided.routing.differs(&decided.routing.capture_same(cpu)) {
+            changes |= Changes::ROUTING;
+        }
         let counted = slot.record.counted.load(Ordering::Relaxed) != 0;
         let path = match (error, changes.is_empty()) {
             (Some(_), _) => Path::Failed,

@@ -3,6 +3,7 @@
 
 mod costs;
 mod faults;
+mod firmware;
 mod life;
 mod rules;
 

@@ -4,7 +4,7 @@
 
 mod input;
 
-use input::{Words, register_file};
+use input::{Words, register_file, routing};
 use libfuzzer_sys::fuzz_target;
 use mtrr_pat::compare::SameMap;
 use mtrr_pat::diagnose::{Context, Finding, Kind, Removal, diagnose};
@@ -44,6 +44,7 @@ fuzz_target!(|data: &[u8]| {
         words.next()..words.next(),
         words.next() & 0xff_ffff..words.next() & 0xff_ffff,
     ];
+    let routing = [(); 3].map(|()| routing(&mut words));
     let boot = register_file(&mut words);
     let mut like = boot;
     like.variable[(shape >> 8) as usize % 40].mask ^= words.next();
@@ -54,6 +55,7 @@ fuzz_target!(|data: &[u8]| {
         Context::hypervisor()
     };
     let context = context.with_width(cpus[2].phys_bits);
+    let context = context.with_routing(&routing);
     let context = if shape & 2 == 0 {
         context.with_ram(&ram)
     } else {

@@ -2,7 +2,8 @@
 
 use mtrr_pat::pat::Pat;
 use mtrr_pat::ranges::PhysBits;
-use mtrr_pat::regs::{MtrrCap, MtrrDefType, SysCfg, VariableMtrr};
+use mtrr_pat::regs::{Iorr, MtrrCap, MtrrDefType, SysCfg, VariableMtrr};
+use mtrr_pat::routing::Routing;
 use mtrr_pat::snapshot::Snapshot;
 
 /// The input of a run, word by word.
@@ -16,6 +17,22 @@ impl Words<'_> {
         let mut word = [0; 8];
         word[..head.len()].copy_from_slice(head);
         u64::from_le_bytes(word)
+    }
+}
+
+/// Any words as the registers of one CPU that only firmware sets, any of them unknown.
+pub fn routing(words: &mut Words) -> Routing {
+    let shape = words.next();
+    let mut word = |unknown: u64| {
+        let word = words.next();
+        (shape & unknown == 0).then_some(word)
+    };
+    let mut iorr = |unknown| word(unknown).zip(word(unknown));
+    let iorr = [iorr(1), iorr(2)].map(|pair| pair.map(|(base, mask)| Iorr { base, mask }));
+    Routing {
+        iorr,
+        top_mem: word(4),
+        tme_activate: word(8),
     }
 }
 

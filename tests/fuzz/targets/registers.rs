@@ -4,13 +4,15 @@
 
 mod input;
 
-use input::{Words, register_file};
+use input::{Words, register_file, routing};
 use libfuzzer_sys::fuzz_target;
 use mtrr_pat::combine::{CombineRule, Effective};
 use mtrr_pat::compare::SameMap;
+use mtrr_pat::diagnose::Registers;
 use mtrr_pat::lookup::{MtrrMap, PageSize, Uniformity};
 use mtrr_pat::memtype::PatType;
 use mtrr_pat::regs::MtrrDefType;
+use mtrr_pat::routing::Routing;
 use mtrr_pat::snapshot::Snapshot;
 
 /// Steps of a lazy iterator: enough for any map without holes, and a bound on the time that one
@@ -51,9 +53,19 @@ fn check_at(map: &MtrrMap, addr: u64) {
     }
 }
 
+fn check_routing(one: &Routing, two: &Routing) {
+    let differs = one.differs(two);
+    assert_eq!(differs, two.differs(one));
+    assert_eq!(differs, !Registers::rerouting(one, two).is_empty());
+    assert!(!one.differs(&one.in_effect()) && !one.differs(&Routing::UNKNOWN));
+    assert_eq!(one.in_effect().in_effect(), one.in_effect());
+    assert!(!differs || one.in_effect() != two.in_effect());
+}
+
 fuzz_target!(|data: &[u8]| {
     let mut words = Words(data);
     let addr = words.next();
+    check_routing(&routing(&mut words), &routing(&mut words));
     let one = register_file(&mut words);
     // What is left of the input changes a copy: the second CPU.
     let mut two = one;
