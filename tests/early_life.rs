@@ -80,6 +80,8 @@ fn what_the_kernel_wrote_behind_our_back_is_saved_by_a_suspend() {
             machine.set_registers(0, &another_map());
             let saved = kernel.sync.suspend(boot).unwrap();
             assert!(saved.changes.contains(Changes::VARIABLE));
+            let said = "target 2 saved, the boot CPU differed in fixed,variable,default,pat";
+            assert_eq!(saved.to_string(), said);
             all_off(kernel, boot);
             boot.s3(&S3::all(Scribble::Zeroed));
             let _ = kernel.sync.boot_resume(boot, 0).unwrap();

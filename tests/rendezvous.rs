@@ -228,6 +228,8 @@ fn a_check_writes_nothing_and_reports_every_cpu_that_differs() {
                 (summary.cpus, summary.differed, summary.out_of_sync),
                 (6, count, count)
             );
+            let said = format!("6 CPUs met, {count} differed, {count} out of sync");
+            assert!(summary.to_string().ends_with(&said), "{summary}");
             let off: Vec<usize> = kernel.sync.report().out_of_sync().map(|c| c.cpu).collect();
             assert_eq!(off.len() as u32, count);
 

@@ -2,6 +2,8 @@
 //!
 //! Owns the phase of the machine; the registers are brought in line as on any other CPU.
 
+use core::fmt;
+
 use super::in_line::nobody_else;
 use super::{CacheSync, RUNNING, SUSPENDED};
 use crate::atomic::Ordering;
@@ -20,6 +22,16 @@ pub struct Saved {
     pub changes: Changes,
     /// Generation of the target that will be restored.
     pub epoch: u32,
+}
+
+impl fmt::Display for Saved {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "target {} saved", self.epoch)?;
+        if self.changes.is_empty() {
+            return Ok(());
+        }
+        write!(f, ", the boot CPU differed in {}", self.changes)
+    }
 }
 
 impl<const CPUS: usize> CacheSync<CPUS> {

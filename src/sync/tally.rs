@@ -1,5 +1,7 @@
 //! What a rendezvous came to, counted by the boot CPU at its end.
 
+use core::fmt;
+
 use super::CacheSync;
 use crate::atomic::Ordering;
 use crate::rendezvous::CpuState;
@@ -18,6 +20,21 @@ pub struct Summary {
     pub differed: u32,
     /// CPUs that are not in line now.
     pub out_of_sync: u32,
+}
+
+impl fmt::Display for Summary {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self {
+            epoch,
+            cpus,
+            differed,
+            out_of_sync,
+        } = self;
+        write!(
+            f,
+            "target {epoch}: {cpus} CPUs met, {differed} differed, {out_of_sync} out of sync"
+        )
+    }
 }
 
 impl<const CPUS: usize> CacheSync<CPUS> {

@@ -47,10 +47,7 @@ impl Verdict {
         smp::install_trampoline();
         caching::start_order(|n| self.bring_up_one(n));
         if let Some(Some(summary)) = self.expect("rendezvous", caching::meet_if_needed()) {
-            println!(
-                "round {round}: {} CPUs met, {} differed, {} out of sync",
-                summary.cpus, summary.differed, summary.out_of_sync
-            );
+            println!("round {round}: {summary}");
         }
         let out = caching::report().out_of_sync().count();
         if out != 0 {
