@@ -145,10 +145,22 @@ impl Plan {
             let mut looks = self.delta(want).one_of_each_group();
             looks.all(|write| cpu.rdmsr(write.msr) == Ok(write.before))
         };
-        if !untouched
-            && self.mtrr_error.is_none()
-            && let Ok(now) = Self::examine(cpu, want, platform, policy, Arrival::Again)
-        {
+        if !untouched && self.mtrr_error.is_none() {
+            self.look_again(cpu, want, platform, policy);
+        }
+    }
+
+    #[inline(never)] // the other plan is not to be on the stack of those who need none
+    fn look_again(
+        &mut self,
+        cpu: &mut impl CpuOps,
+        want: &Snapshot,
+        platform: &Platform,
+        policy: &Policy,
+    ) {
+        let mut now = Self::nothing(platform);
+        let looked = now.look(cpu, want, platform, policy, Arrival::Again);
+        if looked.is_ok() {
             *self = now;
         }
     }

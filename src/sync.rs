@@ -42,6 +42,7 @@ use crate::routing::Routing;
 use crate::snapshot::{SNAPSHOT_WORDS, Snapshot};
 use crate::topology::Place;
 
+use self::compared::Compared;
 use self::in_line::Consent;
 
 /// Life of the machine, as far as the target goes.
@@ -180,8 +181,9 @@ impl<const CPUS: usize> CacheSync<CPUS> {
                 match decided.policy.resync {
                     Resync::Deferred => check_in(cpu, slot),
                     Resync::Early => {
-                        let _ =
-                            self.bring_in_line(decided, cpu, number, &mut Consent::Ask(kick), None);
+                        let compared = &mut Compared::nothing(decided);
+                        let consent = &mut Consent::Ask(kick);
+                        let _ = self.bring_in_line(decided, cpu, number, consent, compared);
                     }
                 }
             }

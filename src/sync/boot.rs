@@ -1,5 +1,6 @@
 //! The beginning of a machine's life: what it can do, and what every CPU is to have.
 
+use super::compared::Compared;
 use super::in_line::nobody_else;
 use super::{CacheSync, Decided, RUNNING, numbering};
 use crate::atomic::Ordering;
@@ -87,7 +88,8 @@ impl<const CPUS: usize> CacheSync<CPUS> {
             .replace(cpu, &want.to_words(), self.target.online());
         self.boot.phase.store(RUNNING, Ordering::Release);
         boot.set_state(cpu, CpuState::Running);
-        let outcome = self.bring_in_line(&decided, cpu, me, &mut nobody_else(), None);
+        let compared = &mut Compared::nothing(&decided);
+        let outcome = self.bring_in_line(&decided, cpu, me, &mut nobody_else(), compared);
         self.target.recount(1);
         boot.record.counted.store(1, Ordering::Relaxed);
         self.flush(cpu);

@@ -51,14 +51,14 @@ impl<const CPUS: usize> CacheSync<CPUS> {
         decided: &Decided,
         cpu: &mut impl CpuOps,
         number: usize,
-    ) -> Result<Compared, Error> {
+        compared: &mut Compared,
+    ) -> Result<(), Error> {
         let since = cpu.rdtsc();
-        let mut compared = Compared::nothing(decided);
         compared.epoch = self.copy_target(decided, cpu, &mut compared.want)?;
-        self.look(decided, cpu, number, &mut compared)?;
+        self.look(decided, cpu, number, compared)?;
         compared.fresh = true;
         compared.ticks = cpu.rdtsc().saturating_sub(since);
-        Ok(compared)
+        Ok(())
     }
 
     /// Compares this CPU with the copy of the target; only reads.

@@ -47,10 +47,10 @@ impl<const CPUS: usize> CacheSync<CPUS> {
         cpu: &mut impl CpuOps,
         number: usize,
         consent: &mut Consent<K>,
-        early: Option<&mut Compared>,
+        compared: &mut Compared,
     ) -> Outcome {
         let since = cpu.rdtsc();
-        let before = early.as_ref().map_or(0, |compared| compared.ticks);
+        let before = compared.ticks;
         let mut outcome = Outcome {
             path: Path::Failed,
             changes: Changes::empty(),
@@ -60,13 +60,7 @@ impl<const CPUS: usize> CacheSync<CPUS> {
         let Ok(slot) = self.slot(number) else {
             return outcome;
         };
-        let result = match early {
-            Some(compared) => self.settle(decided, cpu, number, consent, compared, &mut outcome),
-            None => {
-                let compared = &mut Compared::nothing(decided);
-                self.settle(decided, cpu, number, consent, compared, &mut outcome)
-            }
-        };
+        let result = self.settle(decided, cpu, number, consent, compared, &mut outcome);
         let unlike = Error::ReadFault {
             msr: MsrAddr::MTRRCAP,
         };

@@ -1,5 +1,6 @@
 //! The rendezvous as the kernel sees it: resync, run-time change, check.
 
+use super::compared::Compared;
 use super::step::Work;
 use super::{CacheSync, Decided, RUNNING, Summary};
 use crate::atomic::Ordering;
@@ -125,13 +126,13 @@ impl<const CPUS: usize> CacheSync<CPUS> {
         }
         let mut work = None;
         let attended = masked(cpu, |cpu| {
-            // What cannot be read now is tried again, and reported, when this CPU's turn comes.
-            let mut early = self
-                .compares_early(&meeting)
-                .then(|| self.compare_early(decided, cpu, number))
-                .and_then(Result::ok);
+            let mut compared = Compared::nothing(decided);
+            if self.compares_early(&meeting) {
+                // What cannot be read now is tried again, and reported, when this CPU's turn comes.
+                let _ = self.compare_early(decided, cpu, number, &mut compared);
+            }
             self.gate.attend(&meeting, cpu, |cpu, turn| match turn {
-                Ok(()) => work = self.step(decided, cpu, number, early.as_mut()),
+                Ok(()) => work = self.step(decided, cpu, number, &mut compared),
                 Err(sibling) => {
                     let error = Error::SiblingStuck { cpu: sibling };
                     self.left_behind(cpu, number, Path::Failed, Some(error));
@@ -194,7 +195,7 @@ impl<const CPUS: usize> CacheSync<CPUS> {
                 None => true,
             },
             |cpu| {
-                self.step(decided, cpu, me, None);
+                self.step(decided, cpu, me, &mut Compared::nothing(decided));
             },
         );
         let (summary, counted) = self.summary(me);

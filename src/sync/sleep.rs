@@ -4,6 +4,7 @@
 
 use core::fmt;
 
+use super::compared::Compared;
 use super::in_line::nobody_else;
 use super::{CacheSync, RUNNING, SUSPENDED};
 use crate::atomic::Ordering;
@@ -100,7 +101,8 @@ impl<const CPUS: usize> CacheSync<CPUS> {
             }
         }
         boot.set_state(cpu, CpuState::Running);
-        let outcome = self.bring_in_line(decided, cpu, me, &mut nobody_else(), None);
+        let compared = &mut Compared::nothing(decided);
+        let outcome = self.bring_in_line(decided, cpu, me, &mut nobody_else(), compared);
         if outcome.error.is_none() {
             // A locked instruction: not before this CPU's MTRRs are on again.
             self.target.recount(1);

@@ -55,16 +55,16 @@ impl<const CPUS: usize> CacheSync<CPUS> {
         decided: &Decided,
         cpu: &mut impl CpuOps,
         number: usize,
-        early: Option<&mut Compared>,
+        compared: &mut Compared,
     ) -> Option<Work> {
         let work = Work::from_word(self.gate.work.load(Ordering::Acquire));
         let consent = &mut Consent::<fn(usize)>::Meeting;
         match work {
             Work::Resync if !self.pending(number) => {}
             Work::Resync | Work::Change => {
-                let _ = self.bring_in_line(decided, cpu, number, consent, early);
+                let _ = self.bring_in_line(decided, cpu, number, consent, compared);
             }
-            Work::Check => self.check_step(decided, cpu, number, early),
+            Work::Check => self.check_step(decided, cpu, number, compared),
         }
         Some(work)
     }
@@ -75,18 +75,20 @@ impl<const CPUS: usize> CacheSync<CPUS> {
         decided: &Decided,
         cpu: &mut impl CpuOps,
         number: usize,
-        early: Option<&mut Compared>,
+        compared: &mut Compared,
     ) {
         let Ok(slot) = self.slot(number) else {
             return;
         };
         let since = cpu.rdtsc();
-        let (mut changes, error) = match early {
-            Some(compared) => compared.found(),
-            None => match self.compare_early(decided, cpu, number) {
-                Ok(compared) => compared.found(),
-                Err(error) => (Changes::empty(), Some(error)),
-            },
+        let looked = if compared.fresh {
+            Ok(())
+        } else {
+            self.compare_early(decided, cpu, number, compared)
+        };
+        let (mut changes, error) = match looked {
+            Ok(()) => compared.found(),
+            Err(error) => (Changes::empty(), Some(error)),
         };
         if decided.routing.differs(&decided.routing.capture_same(cpu)) {
             changes |= Changes::ROUTING;
