@@ -3,6 +3,7 @@
 
 mod costs;
 mod faults;
+mod free;
 mod life;
 mod rules;
 
