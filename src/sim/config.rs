@@ -45,7 +45,9 @@ pub enum Schedule {
         /// 0 leaves the costs as they are.
         seed: u64,
     },
-    /// Real threads, unordered; the time-stamp counter counts wall-clock nanoseconds.
+    /// Real threads, unordered. One clock for all CPUs: a nanosecond for every operation, and on to
+    /// the next deadline when no CPU can go on by itself. A loaded host makes nobody late. The costs
+    /// do not count.
     Free {
         /// 0 adds nothing; other seeds sprinkle thread yields.
         seed: u64,
@@ -163,8 +165,6 @@ pub struct Config {
     pub strict_snoop: bool,
     /// Scheduling points after which a run is declared endless.
     pub max_steps: u64,
-    /// Free-running machines are declared hung after this many wall-clock milliseconds.
-    pub free_limit_ms: u64,
 }
 
 impl Config {
@@ -209,7 +209,6 @@ impl Config {
             timeline: false,
             strict_snoop: false,
             max_steps: 200_000_000,
-            free_limit_ms: 60_000,
         }
     }
 

@@ -93,7 +93,7 @@ impl SimCpu<'_> {
             }
             match &fault.what {
                 What::Stuck => self.shared.stuck(state, self.number),
-                What::Delay(time) => state.spend_exactly(self.number, *time),
+                What::Delay(time) => drop(self.shared.lose(state, self.number, *time)),
                 What::Smm(scribble) => {
                     state.record(self.number, Op::Smm);
                     state.smm(self.number, scribble);

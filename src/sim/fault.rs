@@ -18,7 +18,7 @@ pub enum At {
     EveryWrmsr,
     /// At a WRMSR to this register, or (with [`What::Gp`]) any access of it.
     Msr(MsrAddr),
-    /// Before the k-th time it sets CR0.CD.
+    /// Before the k-th time it writes CR0 with CD set and NW clear, whatever they were.
     WindowEntry(u64),
     /// Before its k-th instruction after it cleared E with caching off.
     InWindow(u64),

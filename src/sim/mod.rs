@@ -43,7 +43,9 @@
 //! A CPU in [`pause_while`](crate::cpu::CpuOps::pause_while) sleeps until the word is written, its
 //! deadline passes or an interrupt arrives. A run in which nobody can go on ends with
 //! [`Stop::Deadlock`], one that spins with [`Stop::Endless`]; both name who is where.
-//! With [`Schedule::Free`] the same threads run unordered, in wall-clock time.
+//! With [`Schedule::Free`] the same threads run unordered, and interleave as the host likes. Time is
+//! still the machine's: operations take next to none, and a deadline comes when no CPU can go on by
+//! itself.
 //!
 //! # Rules
 //! Breaking a [`Rule`] does not stop a CPU, as hardware would not; [`Machine::check`] reports it.
@@ -65,6 +67,7 @@ mod cpu;
 mod cpuid;
 mod fault;
 mod firmware;
+mod free;
 mod log;
 mod machine;
 mod msr;

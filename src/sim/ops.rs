@@ -7,7 +7,7 @@ use super::fault::At;
 use super::log::Op;
 use super::tlb::pcid;
 use crate::atomic::{Touch, Word};
-use crate::cpu::{CR0_CD, CR4_PCIDE, CR4_PGE, CpuOps, CpuidWords, MsrFault};
+use crate::cpu::{CR0_CD, CR0_NW, CR4_PCIDE, CR4_PGE, CpuOps, CpuidWords, MsrFault};
 use crate::regs::MsrAddr;
 
 impl CpuOps for SimCpu<'_> {
@@ -61,8 +61,8 @@ impl CpuOps for SimCpu<'_> {
     fn write_cr0(&mut self, value: u64) {
         let number = self.number;
         let before = self.begin().cpus[number].regs.cr0;
-        let (sets, clears) = (value & !before & CR0_CD != 0, before & !value & CR0_CD != 0);
-        if sets {
+        let clears = before & !value & CR0_CD != 0;
+        if value & (CR0_CD | CR0_NW) == CR0_CD {
             let k = {
                 let life = &mut self.shared.lock().cpus[number].life;
                 life.entries += 1;

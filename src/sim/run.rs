@@ -80,7 +80,7 @@ impl Run<'_, '_> {
     fn ap_thread(&self, number: usize) {
         let _current = Current::set(self.shared, number, self);
         let ended = catch_unwind(AssertUnwindSafe(|| {
-            self.shared.await_baton(number);
+            self.shared.await_start(number);
             let mut cpu = SimCpu {
                 shared: self.shared,
                 number,

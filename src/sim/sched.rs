@@ -4,7 +4,6 @@ use std::panic::resume_unwind;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::Thread;
-use std::time::{Duration, Instant};
 
 use super::config::{Config, Schedule};
 use super::log::Activity;
@@ -25,13 +24,11 @@ pub(crate) struct Shared {
     baton: AtomicUsize,
     /// CPUs whose threads must end.
     pub(super) kill: Vec<AtomicBool>,
-    /// Signalled when a thread ended, an interrupt was sent, or the machine stops.
-    pub(crate) changed: Condvar,
+    /// Signalled when a thread ended.
+    ended: Condvar,
     pub(super) free: bool,
     /// Whether any fault is configured.
     pub(crate) faulty: bool,
-    pub(super) limit: Duration,
-    pub(super) started: Instant,
 }
 
 impl Shared {
@@ -40,11 +37,9 @@ impl Shared {
             state: Mutex::new(State::new(Arc::clone(config))),
             baton: AtomicUsize::new(0),
             kill: (0..config.cpus()).map(|_| AtomicBool::new(false)).collect(),
-            changed: Condvar::new(),
+            ended: Condvar::new(),
             free: matches!(config.schedule, Schedule::Free { .. }),
             faulty: !config.faults.is_empty(),
-            limit: Duration::from_millis(config.free_limit_ms),
-            started: Instant::now(),
         }
     }
 
@@ -65,7 +60,7 @@ impl Shared {
         if std::thread::panicking() {
             return state;
         }
-        if self.kill[cpu].load(Ordering::Acquire) {
+        if self.killed(cpu) {
             drop(state);
             resume_unwind(Box::new(Killed));
         }
@@ -87,23 +82,6 @@ impl Shared {
             }
         }
         state.cpus[cpu].wait = None;
-        state
-    }
-
-    fn enter_free<'a>(&'a self, mut state: Guard<'a>, cpu: usize) -> Guard<'a> {
-        if state.random != 0 && state.dice().is_multiple_of(16) {
-            drop(state);
-            std::thread::yield_now();
-            state = self.lock();
-        }
-        let elapsed = self.started.elapsed();
-        state.cpus[cpu].time = elapsed.as_nanos() as u64 * 1000;
-        if elapsed > self.limit && state.stop.is_none() {
-            let report = state.who_waits();
-            self.stop_all(&mut state, Stop::Deadlock(report));
-            drop(state);
-            resume_unwind(Box::new(Killed));
-        }
         state
     }
 
@@ -131,16 +109,43 @@ impl Shared {
         thread.unpark();
     }
 
+    /// Sleeps until somebody, or the time, makes this CPU go on; unwinds if it is killed instead.
+    pub(super) fn sleep<'a>(&'a self, state: Guard<'a>, cpu: usize) -> Guard<'a> {
+        if self.free {
+            self.sleep_free(state, cpu)
+        } else {
+            self.hand_over(state, cpu)
+        }
+    }
+
+    /// Waits for a new CPU's first turn.
+    pub(super) fn await_start(&self, cpu: usize) {
+        if self.free {
+            drop(self.sleep_free(self.lock(), cpu));
+        } else {
+            self.await_baton(cpu);
+        }
+    }
+
     /// Sleeps until this CPU has the baton; unwinds if it is killed instead.
-    pub(crate) fn await_baton(&self, cpu: usize) {
+    fn await_baton(&self, cpu: usize) {
         loop {
-            if self.kill[cpu].load(Ordering::Acquire) {
-                resume_unwind(Box::new(Killed));
-            }
-            if self.free || self.baton.load(Ordering::Acquire) == cpu {
+            self.end_if_killed(cpu);
+            if self.baton.load(Ordering::Acquire) == cpu {
                 return;
             }
             std::thread::park();
+        }
+    }
+
+    /// Whether this CPU was reset or the machine stops.
+    fn killed(&self, cpu: usize) -> bool {
+        self.kill[cpu].load(Ordering::Acquire)
+    }
+
+    pub(super) fn end_if_killed(&self, cpu: usize) {
+        if self.killed(cpu) {
+            resume_unwind(Box::new(Killed));
         }
     }
 
@@ -162,17 +167,29 @@ impl Shared {
             state.stopping = true;
             self.wind_down(&mut state);
         }
-        if !killed && !self.free && state.stop.is_none() {
-            match state.dequeue() {
-                Some(next) => {
-                    if let Some(thread) = &state.cpus[next].handle {
-                        self.pass(next, thread);
-                    }
-                }
-                None => self.nobody(&mut state),
-            }
+        if self.free {
+            state.stored(cpu);
         }
-        self.changed.notify_all();
+        if !killed && state.stop.is_none() {
+            self.go_on(&mut state);
+        }
+        self.ended.notify_all();
+    }
+
+    /// A CPU ended: lets the next one run.
+    fn go_on(&self, state: &mut State) {
+        if self.free {
+            self.move_on(state);
+            return;
+        }
+        match state.dequeue() {
+            Some(next) => {
+                if let Some(thread) = &state.cpus[next].handle {
+                    self.pass(next, thread);
+                }
+            }
+            None => self.nobody(state),
+        }
     }
 
     /// The boot CPU returned: halted CPUs go on, stuck ones end.
@@ -190,7 +207,7 @@ impl Shared {
     }
 
     /// Nobody can run: the end of the run, or a deadlock.
-    fn nobody(&self, state: &mut State) {
+    pub(super) fn nobody(&self, state: &mut State) {
         let waiting = state.cpus.iter().any(|cpu| cpu.status == Status::Waiting);
         if !waiting && state.stopping {
             return;
@@ -210,7 +227,6 @@ impl Shared {
         for n in 0..state.cpus.len() {
             self.kill_thread(state, n);
         }
-        self.changed.notify_all();
     }
 
     fn kill_thread(&self, state: &State, n: usize) {
@@ -238,12 +254,9 @@ impl Shared {
                 self.kill_thread(&state, n);
             }
         }
-        self.changed.notify_all();
         while cpus.iter().any(|&n| state.cpus[n].status != Status::Off) {
-            state = self
-                .changed
-                .wait(state)
-                .unwrap_or_else(PoisonError::into_inner);
+            let woken = self.ended.wait(state);
+            state = woken.unwrap_or_else(PoisonError::into_inner);
         }
         for &n in cpus {
             self.kill[n].store(false, Ordering::Release);

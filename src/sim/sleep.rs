@@ -2,14 +2,10 @@
 
 use core::fmt::Write as _;
 use std::panic::{Location, resume_unwind};
-use std::sync::PoisonError;
-use std::sync::atomic::Ordering;
-use std::time::Duration;
 
 use super::log::{Activity, Op};
-use super::run::Stop;
 use super::sched::{Guard, Killed, Shared};
-use super::state::{Cpu, State, Status, Wait};
+use super::state::{State, Status, Wait};
 use crate::atomic::Word;
 
 impl Shared {
@@ -30,12 +26,11 @@ impl Shared {
             since,
             place,
         });
-        if self.free {
-            drop(state);
-            std::thread::sleep(Duration::from_micros(20));
-            return;
-        }
-        if word.peek() != seen || deadline.is_some_and(|deadline| deadline <= since) {
+        let this = &mut state.cpus[cpu];
+        let due = this.pending && this.regs.interrupts;
+        let news = core::mem::take(&mut this.news);
+        let passed = deadline.is_some_and(|deadline| deadline <= since);
+        if word.peek() != seen || passed || due || news {
             let pause = state.config.costs.pause;
             state.charge(cpu, pause);
             return;
@@ -45,7 +40,8 @@ impl Shared {
         if let Some(deadline) = deadline {
             state.enqueue(cpu, deadline);
         }
-        let mut state = self.hand_over(state, cpu);
+        let mut state = self.sleep(state, cpu);
+        state.cpus[cpu].news = false;
         let now = state.cpus[cpu].time;
         state.cpus[cpu].counters.waited += now - since;
         state.span(cpu, since, now, Activity::Waiting);
@@ -61,16 +57,7 @@ impl Shared {
             let since = state.cpus[cpu].time;
             state.cpus[cpu].status = Status::Halted;
             state.refresh(core);
-            if self.free {
-                let (guard, _) = self
-                    .changed
-                    .wait_timeout(state, Duration::from_millis(10))
-                    .unwrap_or_else(PoisonError::into_inner);
-                drop(guard);
-                state = self.enter(cpu);
-            } else {
-                state = self.hand_over(state, cpu);
-            }
+            state = self.sleep(state, cpu);
             state.cpus[cpu].status = Status::Ready;
             state.refresh(core);
             let now = state.cpus[cpu].time;
@@ -79,39 +66,14 @@ impl Shared {
         true
     }
 
-    /// Gives free-running APs that are about to halt the time to do so.
-    pub(super) fn settle<'a>(&'a self, mut state: Guard<'a>) -> Guard<'a> {
-        const PATIENCE: usize = 1000;
-        for _ in 0..PATIENCE {
-            let busy = self.free && state.cpus.iter().skip(1).any(Cpu::runs);
-            if !busy || state.stopping {
-                break;
-            }
-            let moment = Duration::from_millis(1);
-            let woken = self.changed.wait_timeout(state, moment);
-            state = woken.unwrap_or_else(PoisonError::into_inner).0;
-        }
-        state
-    }
-
     /// Never returns: the CPU is stuck until the machine stops or it is reset.
     pub(crate) fn stuck<'a>(&'a self, mut state: Guard<'a>, cpu: usize) -> ! {
         state.record(cpu, Op::Stuck);
         state.cpus[cpu].status = Status::Stuck;
         let core = state.cpus[cpu].core;
         state.refresh(core);
-        self.changed.notify_all();
-        if self.free {
-            while !state.stopping && !self.kill[cpu].load(Ordering::Acquire) {
-                if self.started.elapsed() > self.limit {
-                    let report = state.who_waits();
-                    self.stop_all(&mut state, Stop::Deadlock(report));
-                }
-                let woken = self.changed.wait_timeout(state, Duration::from_millis(10));
-                state = woken.unwrap_or_else(PoisonError::into_inner).0;
-            }
-        } else if !state.stopping {
-            drop(self.hand_over(state, cpu));
+        if !state.stopping {
+            drop(self.sleep(state, cpu));
         }
         resume_unwind(Box::new(Killed));
     }
@@ -150,7 +112,11 @@ impl State {
         self.leave_queue(cpu);
         self.cpus[cpu].status = Status::Ready;
         let time = time.max(self.cpus[cpu].time);
-        self.enqueue(cpu, time);
+        if !self.free() {
+            self.enqueue(cpu, time);
+        } else if let Some(thread) = &self.cpus[cpu].handle {
+            thread.unpark();
+        }
     }
 
     pub(super) fn wake_word(&mut self, word: usize, at: u64) {

@@ -68,6 +68,11 @@ pub(crate) struct Cpu {
     pub(crate) in_window: bool,
     /// CR0.CD is still what reset left.
     pub(crate) reset_cd: bool,
+    /// It is about to store to a shared word, or did so after the last scheduling point
+    /// (free-running only).
+    pub(crate) storing: bool,
+    /// Another CPU stored since this one last paused (free-running only).
+    pub(crate) news: bool,
     /// Its last operation was kernel work that lasts until `time`.
     pub(crate) working: bool,
     pub(crate) last: Option<Op>,
@@ -128,6 +133,8 @@ pub(crate) struct State {
     pub(crate) random: u64,
     pub(crate) lines: Lines,
     pub(crate) bus: WriteQueue,
+    /// The machine's time, picoseconds (free-running only).
+    pub(crate) clock: u64,
     /// Scheduling points of this run.
     pub(crate) steps: u64,
 }
@@ -160,6 +167,7 @@ impl State {
             },
             lines: Lines::default(),
             bus: WriteQueue::default(),
+            clock: 0,
             steps: 0,
             config: Arc::clone(&config),
         };
@@ -169,6 +177,10 @@ impl State {
         state.enter_kernel(0, CR0_KERNEL);
         state.cpus[0].regs.interrupts = true;
         state
+    }
+
+    pub(crate) fn free(&self) -> bool {
+        matches!(self.config.schedule, Schedule::Free { .. })
     }
 
     pub(crate) fn snapshot(&self, cpu: usize) -> Snapshot {
@@ -255,6 +267,8 @@ fn new_cpu(config: &Config, n: usize) -> Cpu {
         owns_cd: false,
         in_window: false,
         reset_cd: false,
+        storing: false,
+        news: false,
         working: false,
         last: None,
         counters: Counters::default(),

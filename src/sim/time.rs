@@ -1,6 +1,5 @@
 //! How virtual time passes: who runs how fast, and what the caches have to write back.
 
-use super::config::Schedule;
 use super::cost::Pace;
 use super::log::{Activity, Span};
 use super::state::State;
@@ -74,7 +73,7 @@ impl State {
 
     /// Lets exactly this much time pass.
     pub(super) fn spend_exactly(&mut self, cpu: usize, time: u64) {
-        if matches!(self.config.schedule, Schedule::Free { .. }) {
+        if self.free() {
             return;
         }
         let now = self.cpus[cpu].time;

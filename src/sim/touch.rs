@@ -161,8 +161,12 @@ impl Shared {
         state.check_snoop(cpu, how, word);
         state.line_access(cpu, how, word);
         if matches!(how, Touch::Store | Touch::Locked) {
-            let at = state.cpus[cpu].time + costs.visible;
-            state.wake_word(word, at);
+            if state.free() {
+                state.cpus[cpu].storing = true;
+            } else {
+                let at = state.cpus[cpu].time + costs.visible;
+                state.wake_word(word, at);
+            }
         }
     }
 }

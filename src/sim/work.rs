@@ -3,7 +3,6 @@
 use std::sync::Arc;
 
 use super::check::Rule;
-use super::config::Schedule;
 use super::cpu::SimCpu;
 use super::fault::{At, What};
 use super::firmware::S3;
@@ -43,13 +42,11 @@ impl<'run> SimCpu<'run> {
         state.access(self.number, op, address);
     }
 
-    /// Idles until this moment of virtual time (picoseconds), interrupts taken at its end. Free-
-    /// running CPUs return at once.
+    /// Idles until this moment of virtual time (picoseconds), interrupts taken at its end.
     pub fn wait_until(&mut self, time: u64) {
-        let mut state = self.shared.enter(self.number);
-        let now = state.cpus[self.number].time;
-        state.spend_exactly(self.number, time.saturating_sub(now));
-        drop(state);
+        let state = self.shared.enter(self.number);
+        let left = time.saturating_sub(state.cpus[self.number].time);
+        drop(self.shared.lose(state, self.number, left));
         self.take_interrupts();
     }
 
@@ -104,7 +101,11 @@ impl<'run> SimCpu<'run> {
         state.cpus[to].life = Life::default();
         state.cpus[to].time = state.cpus[to].time.max(at);
         state.init(to);
-        state.make_ready(to, at);
+        if state.free() && late > 0 {
+            state.sleeps_until(to, at);
+        } else {
+            state.make_ready(to, at);
+        }
         let core = state.cpus[to].core;
         state.refresh(core);
         let handle = self.spawner.start(to);
@@ -113,7 +114,7 @@ impl<'run> SimCpu<'run> {
 
     /// Suspends to RAM and wakes again: every register and cache is lost, and firmware brings back
     /// what the profile says. The APs must be off or halted; they are off afterwards.
-    /// Free-running ones are given a second to get there.
+    /// Free-running ones are given a second of virtual time to get there.
     ///
     /// # Panics
     /// On another CPU than the boot CPU.
@@ -133,7 +134,7 @@ impl<'run> SimCpu<'run> {
         let mut state = self.shared.kill_and_wait(state, &others, now);
         state.record(0, Op::S3);
         let cost = state.config.costs.s3;
-        state.spend_exactly(0, cost);
+        state = self.shared.lose(state, 0, cost);
         state.round += 1;
         state.cpus[0].life = Life::default();
         state.lose_and_restore(profile);
@@ -281,10 +282,7 @@ impl Ipis<'_> {
         let sleeps = matches!(target.status, Status::Waiting | Status::Halted);
         if sleeps && target.regs.interrupts {
             let at = target.queued.map_or(at, |deadline| deadline.min(at));
-            if matches!(state.config.schedule, Schedule::Baton { .. }) {
-                state.make_ready(to, at);
-            }
+            state.make_ready(to, at);
         }
-        self.shared.changed.notify_all();
     }
 }

@@ -1,6 +1,7 @@
 //! One life of a machine in which one thing goes wrong, and what must hold whatever it was.
 
 mod verdict;
+mod wrong;
 
 use std::sync::Mutex;
 
@@ -13,32 +14,9 @@ use mtrr_pat::sim::{
 };
 use mtrr_pat::snapshot::Snapshot;
 
+pub use self::wrong::{Wrong, smm_map};
 use super::one_cpu::another_map;
 use super::{CPUS, Kernel, aps, policy};
-
-/// What goes wrong.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Wrong {
-    Nothing,
-    NeverArrives,
-    ArrivesLate,
-    ArrivesTwice,
-    OtherNumber,
-    /// #GP on its k-th WRMSR.
-    Gp(u64),
-    /// Its k-th WRMSR is ignored.
-    Ignored(u64),
-    VcntDiffers,
-    /// SMM rewrites the MTRRs between the comparison and the first write.
-    Smm,
-    StuckBeforeWindow,
-    StuckInWindow,
-    StuckAfterWindow,
-    /// Interrupts arrive at many points, also while it is held.
-    Interrupts,
-    /// The machine sleeps again when only some CPUs are back.
-    S3Again,
-}
 
 /// When the target is given to the CPUs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -49,42 +27,6 @@ pub enum When {
 }
 
 pub const WHEN: [When; 3] = [When::Early, When::Deferred, When::RunTime];
-
-impl Wrong {
-    fn stuck(self) -> bool {
-        matches!(
-            self,
-            Self::StuckBeforeWindow | Self::StuckInWindow | Self::StuckAfterWindow
-        )
-    }
-
-    /// The faults of CPU `cpu` in the life after the first sleep.
-    fn faults(self, cpu: usize, seed: u64) -> Vec<Fault> {
-        let smm = Scribble::custom(|_, registers| *registers = smm_map());
-        let one = |at, what| vec![Fault::new(cpu, at, what).in_round(1)];
-        match self {
-            Self::Gp(k) => one(At::Wrmsr(k), What::Gp),
-            Self::Ignored(k) => one(At::Wrmsr(k), What::Ignored),
-            Self::Smm => one(At::WindowEntry(1), What::Smm(smm)),
-            Self::StuckBeforeWindow => one(At::WindowEntry(1), What::Stuck),
-            Self::StuckInWindow => one(At::InWindow(1 + seed % 60), What::Stuck),
-            Self::StuckAfterWindow => one(At::WindowExit(1), What::Stuck),
-            Self::Interrupts => (1..=30)
-                .map(|n| At::Op(13 * n + seed % 13))
-                .map(|at| Fault::new(cpu, at, What::Interrupt).in_round(1))
-                .collect(),
-            _ => Vec::new(),
-        }
-    }
-}
-
-/// What SMM writes: a whole map, nobody's target.
-pub fn smm_map() -> Snapshot {
-    let mut map = firmware_map();
-    map.fixed[9] = 0x0505_0505_0505_0505;
-    map.variable[2] = Default::default();
-    map
-}
 
 /// One cell of the matrix.
 #[derive(Clone, Copy, Debug)]
@@ -99,6 +41,13 @@ pub struct Life {
     pub free: bool,
 }
 
+/// Very large: while a healthy CPU goes on, only nanoseconds pass.
+const FREE_BOUNDS: Bounds = Bounds {
+    gather: 200_000_000,
+    hold: 200_000_000,
+    finish: 200_000_000,
+};
+
 const CORES: usize = 3;
 const THREADS: usize = 2;
 
@@ -107,11 +56,12 @@ impl Life {
         let mut config = Config::new(CORES, THREADS);
         config.scope = self.scope;
         config.log = false;
-        config.schedule = if self.free {
-            Schedule::Free { seed: self.seed }
-        } else {
-            Schedule::Baton { seed: self.seed }
-        };
+        config.schedule = Schedule::Baton { seed: self.seed };
+        if self.free {
+            config.schedule = Schedule::Free { seed: self.seed };
+            // A nanosecond each: no bound passes while CPUs only compute.
+            config.max_steps = 20_000_000;
+        }
         config.faults = self.wrong.faults(self.cpu, self.seed);
         let start = match (self.wrong, self.when) {
             // At run time all are up already: the AP's own code is deaf then.
@@ -134,12 +84,7 @@ impl Life {
             When::Early | When::RunTime => Resync::Early,
         });
         if self.free {
-            // Wall-clock nanoseconds: never reached by a CPU that is alive.
-            policy.bounds = Bounds {
-                gather: 30_000_000_000,
-                hold: 30_000_000_000,
-                finish: 30_000_000_000,
-            };
+            policy.bounds = FREE_BOUNDS;
         }
         policy
     }
@@ -185,7 +130,7 @@ impl Life {
         let machine = Machine::new(self.config());
         let mut kernel = Kernel::new();
         if self.free {
-            kernel.patience = 30_000_000_000;
+            kernel.patience = 2 * FREE_BOUNDS.finish;
         }
         let lived = Lived {
             life: self,
@@ -231,16 +176,17 @@ impl Lived<'_> {
         }
         self.bring_up(boot, &all);
         match when {
-            When::Early => self.judge("early"),
+            When::Early => self.judge(boot, "early"),
             When::Deferred => self.judge_meeting(boot, Self::resync),
             When::RunTime => self.judge_meeting(boot, Self::change),
         }
         if !wrong.stuck() {
             let _ = kernel.resync(boot).unwrap();
             let _ = kernel.resync(boot).unwrap();
-            self.judge("in the end");
+            self.judge(boot, "in the end");
             self.judge_end();
         }
+        self.judge_lost();
     }
 
     fn sleep(&self, boot: &mut SimCpu<'_>) {
@@ -256,8 +202,6 @@ impl Lived<'_> {
         let mut started = Vec::new();
         for &ap in order {
             match self.kernel.start(boot, ap) {
-                // A wall clock is not waited for: the kernel knows by other means.
-                Ok(()) if self.life.free && self.never_comes(ap) => self.lose(boot, ap),
                 Ok(()) if together => started.push(ap),
                 Ok(()) => self.await_one(boot, ap),
                 Err(Error::SiblingStuck { cpu }) => {

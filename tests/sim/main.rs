@@ -4,6 +4,7 @@
 mod costs;
 mod faults;
 mod firmware;
+mod free;
 mod life;
 mod rules;
 

@@ -7,7 +7,7 @@ use mtrr_pat::sim::{MtrrScope, Rule, SimCpu, firmware_map};
 use mtrr_pat::snapshot::Snapshot;
 
 use super::{CORES, Lived, THREADS, When, Wrong, smm_map};
-use crate::common::assert_cpu;
+use crate::common::{assert_cpu, outcome};
 
 impl Lived<'_> {
     /// A meeting that works, names the stuck one, or names the missing one and changes nothing.
@@ -19,12 +19,13 @@ impl Lived<'_> {
         let life = self.life;
         let before: Vec<Snapshot> = (0..6).map(|cpu| self.machine.registers(cpu)).collect();
         match meet(self, boot) {
-            Ok(()) => self.judge("met"),
+            Ok(()) => self.judge(boot, "met"),
             Err(Error::Stuck { count: 1, first }) => {
                 assert!(life.wrong.stuck(), "{life:?}");
                 assert_eq!(first, life.cpu, "{life:?}");
                 self.lost.lock().unwrap().push(first);
-                self.judge("stuck");
+                self.judge(boot, "stuck");
+                self.judge_sibling();
             }
             Err(Error::Missing { count: 1, first }) => {
                 assert_eq!(
@@ -37,15 +38,17 @@ impl Lived<'_> {
                 }
                 self.lose(boot, first);
                 meet(self, boot).unwrap();
-                self.judge("met without it");
+                self.judge(boot, "met without it");
             }
             Err(error) => panic!("{life:?}: {error}"),
         }
     }
 
     /// What must hold of every CPU at any time when nobody is at work.
-    pub(super) fn judge(&self, at: &str) {
+    pub(super) fn judge(&self, boot: &mut SimCpu<'_>, at: &str) {
         let life = self.life;
+        // Whoever is still on its way out of a meeting gets there.
+        boot.wait_until(self.machine.time(0) + 1_000_000_000);
         let lost = self.lost.lock().unwrap().clone();
         let report: Vec<CpuReport> = self.kernel.sync.report().cpus().collect();
         let mtrrs = |of: &Snapshot| (of.def_type, of.variable, of.fixed);
@@ -84,6 +87,15 @@ impl Lived<'_> {
         }
     }
 
+    /// Whose turn came after that of a stuck CPU of its core is left as it is, and says why.
+    fn judge_sibling(&self) {
+        let (cpu, sibling) = (self.life.cpu, self.life.sibling());
+        if sibling > cpu {
+            let error = outcome(self.kernel, sibling).error;
+            assert_eq!(error, Some(Error::SiblingStuck { cpu }), "{:?}", self.life);
+        }
+    }
+
     fn judge_in_line(&self, cpu: usize, why: &str) {
         // The set of a core whose other thread is stuck in its window is what that one left.
         let at_its_mercy = self.life.wrong.stuck()
@@ -119,6 +131,21 @@ impl Lived<'_> {
             "{:?}",
             self.life
         );
+    }
+
+    /// The fault struck: who is lost is the CPU that never came or is stuck, unless it had no window
+    /// to be stuck in, and its sibling if that was not started.
+    pub(super) fn judge_lost(&self) {
+        let life = self.life;
+        let lost = self.lost.lock().unwrap().clone();
+        let first = life.cpu.is_multiple_of(THREADS);
+        let struck = match life.wrong {
+            Wrong::NeverArrives => true,
+            wrong => wrong.stuck() && (first || life.scope == MtrrScope::Thread),
+        };
+        assert_eq!(lost.contains(&life.cpu), struck, "{life:?}: {lost:?}");
+        let others = |cpu: &usize| *cpu != life.cpu && *cpu != life.sibling();
+        assert!(!lost.iter().any(others), "{life:?}: {lost:?}");
     }
 
     /// No rule is broken, but by a sibling that goes on after its bound while the stuck CPU has
