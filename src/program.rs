@@ -3,14 +3,18 @@
 //! Owns the order of instructions; refuses to know other CPUs. The caller has made sure that no
 //! other thread of this core runs anything but a wait loop while a window is open.
 
+mod control;
 mod outside;
 #[cfg(all(test, feature = "sim", not(loom)))]
 mod renewal;
 mod window;
 
+pub use self::control::flush_tlb;
+use self::control::flush_without_global;
+pub(crate) use self::control::{masked, turn_caching_on};
 use self::outside::{pat_only, unused_ignored, write_unused};
 use self::window::Job;
-use crate::cpu::{CR0_CD, CR0_NW, CR4_PCIDE, CR4_PGE, CpuOps};
+use crate::cpu::{CR0_CD, CR0_NW, CpuOps};
 use crate::delta::{Changes, Delta, Marks, Write};
 use crate::error::{Error, Left};
 use crate::platform::Platform;
@@ -261,37 +265,6 @@ fn compare_cap(cpu: &mut impl CpuOps, platform: &Platform) -> Result<(), Error> 
     }
 }
 
-/// Flushes every TLB entry of this logical processor, global ones and those of all PCIDs: PGE is
-/// toggled and left as it was.
-///
-/// Source: Intel SDM 3A, "Operations that Invalidate TLBs and Paging-Structure Caches".
-pub fn flush_tlb(cpu: &mut impl CpuOps) {
-    let cr4 = cpu.read_cr4();
-    cpu.write_cr4(cr4 ^ CR4_PGE);
-    cpu.write_cr4(cr4);
-}
-
-/// Clears CR0.CD and CR0.NW, if one is set.
-pub(crate) fn turn_caching_on(cpu: &mut impl CpuOps) {
-    let cr0 = cpu.read_cr0();
-    if cr0 & (CR0_CD | CR0_NW) != 0 {
-        cpu.write_cr0(cr0 & !(CR0_CD | CR0_NW));
-    }
-}
-
-/// Runs `f` with interrupts masked, and leaves RFLAGS.IF as it was.
-pub(crate) fn masked<C: CpuOps, R>(cpu: &mut C, f: impl FnOnce(&mut C) -> R) -> R {
-    let enabled = cpu.interrupts_enabled();
-    if enabled {
-        cpu.cli();
-    }
-    let result = f(cpu);
-    if enabled {
-        cpu.sti();
-    }
-    result
-}
-
 fn fault(write: Write, left: Left) -> Error {
     Error::WriteFault {
         msr: write.msr,
@@ -305,16 +278,5 @@ fn ignored(write: Write, left: Left) -> Error {
         msr: write.msr,
         value: write.value,
         left,
-    }
-}
-
-/// Flushes the TLB while PGE is clear: CR3 reaches the current PCID only.
-fn flush_without_global(cpu: &mut impl CpuOps, cr4: u64) {
-    if cr4 & CR4_PCIDE != 0 {
-        cpu.write_cr4(cr4 | CR4_PGE);
-        cpu.write_cr4(cr4);
-    } else {
-        let cr3 = cpu.read_cr3();
-        cpu.write_cr3(cr3);
     }
 }

@@ -181,9 +181,9 @@ impl<const CPUS: usize> CacheSync<CPUS> {
                 match decided.policy.resync {
                     Resync::Deferred => check_in(cpu, slot),
                     Resync::Early => {
-                        let compared = &mut Compared::nothing(decided);
+                        let compared = &mut Compared::nothing(decided, number);
                         let consent = &mut Consent::Ask(kick);
-                        let _ = self.bring_in_line(decided, cpu, number, consent, compared);
+                        let _ = self.bring_in_line(cpu, compared, consent);
                     }
                 }
             }

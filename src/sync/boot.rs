@@ -88,8 +88,8 @@ impl<const CPUS: usize> CacheSync<CPUS> {
             .replace(cpu, &want.to_words(), self.target.online());
         self.boot.phase.store(RUNNING, Ordering::Release);
         boot.set_state(cpu, CpuState::Running);
-        let compared = &mut Compared::nothing(&decided);
-        let outcome = self.bring_in_line(&decided, cpu, me, &mut nobody_else(), compared);
+        let compared = &mut Compared::nothing(&decided, me);
+        let outcome = self.bring_in_line(cpu, compared, &mut nobody_else());
         self.target.recount(1);
         boot.record.counted.store(1, Ordering::Relaxed);
         self.flush(cpu);

@@ -8,9 +8,12 @@ use crate::program::Plan;
 use crate::rendezvous::hold::Core;
 use crate::snapshot::Snapshot;
 
-/// What this CPU was found to have, beside its copy of the target: on its stack until it has acted.
+/// This CPU, what it was found to have, and its copy of the target: on its stack until it has acted.
 #[derive(Debug)]
-pub(super) struct Compared {
+pub(super) struct Compared<'a> {
+    pub(super) decided: &'a Decided,
+    /// Its number.
+    pub(super) number: usize,
     pub(super) want: Snapshot,
     /// Of the copy.
     pub(super) epoch: u32,
@@ -23,15 +26,18 @@ pub(super) struct Compared {
     pub(super) ticks: u64,
 }
 
-impl Compared {
+impl<'a> Compared<'a> {
     /// The groups in which this CPU differs from the target, and why its MTRRs were left alone.
     pub(super) fn found(&self) -> (Changes, Option<Error>) {
         (self.plan.changes(), self.plan.mtrr_error())
     }
 
-    pub(super) fn nothing(decided: &Decided) -> Self {
+    /// Not compared yet.
+    pub(super) fn nothing(decided: &'a Decided, number: usize) -> Self {
         let platform = &decided.platform;
         Self {
+            decided,
+            number,
             want: Snapshot::empty(platform.phys_bits),
             epoch: 0,
             plan: Plan::nothing(platform),
@@ -48,14 +54,12 @@ impl<const CPUS: usize> CacheSync<CPUS> {
     #[inline(never)]
     pub(super) fn compare_early(
         &self,
-        decided: &Decided,
         cpu: &mut impl CpuOps,
-        number: usize,
-        compared: &mut Compared,
+        compared: &mut Compared<'_>,
     ) -> Result<(), Error> {
         let since = cpu.rdtsc();
-        compared.epoch = self.copy_target(decided, cpu, &mut compared.want)?;
-        self.look(decided, cpu, number, compared)?;
+        compared.epoch = self.copy_target(compared.decided, cpu, &mut compared.want)?;
+        self.look(cpu, compared)?;
         compared.fresh = true;
         compared.ticks = cpu.rdtsc().saturating_sub(since);
         Ok(())
@@ -64,16 +68,14 @@ impl<const CPUS: usize> CacheSync<CPUS> {
     /// Compares this CPU with the copy of the target; only reads.
     pub(super) fn look(
         &self,
-        decided: &Decided,
         cpu: &mut impl CpuOps,
-        number: usize,
-        compared: &mut Compared,
+        compared: &mut Compared<'_>,
     ) -> Result<(), Error> {
         let Decided {
             platform, policy, ..
-        } = decided;
-        let slot = self.slot(number)?;
-        compared.windows = Core::of(&self.slots, number).sibling_windows();
+        } = compared.decided;
+        let slot = self.slot(compared.number)?;
+        compared.windows = Core::of(&self.slots, compared.number).sibling_windows();
         compared.plan = Plan::nothing(platform);
         let Compared { want, plan, .. } = compared;
         plan.look(cpu, want, platform, policy, arrival(slot))

@@ -9,6 +9,7 @@ use crate::atomic::Ordering;
 use crate::cpu::CpuOps;
 use crate::delta::Changes;
 use crate::error::{Error, Left};
+use crate::policy::Bounds;
 use crate::program::{Need, flush_tlb, turn_caching_on};
 use crate::regs::MsrAddr;
 use crate::rendezvous::hold::{Core, Refused, enter, hold_point, leave};
@@ -43,11 +44,9 @@ impl<const CPUS: usize> CacheSync<CPUS> {
     /// down what became of it.
     pub(super) fn bring_in_line<K: FnMut(usize)>(
         &self,
-        decided: &Decided,
         cpu: &mut impl CpuOps,
-        number: usize,
+        compared: &mut Compared<'_>,
         consent: &mut Consent<K>,
-        compared: &mut Compared,
     ) -> Outcome {
         let since = cpu.rdtsc();
         let before = compared.ticks;
@@ -57,10 +56,11 @@ impl<const CPUS: usize> CacheSync<CPUS> {
             error: None,
             ticks: 0,
         };
+        let number = compared.number;
         let Ok(slot) = self.slot(number) else {
             return outcome;
         };
-        let result = self.settle(decided, cpu, number, consent, compared, &mut outcome);
+        let result = self.settle(cpu, compared, consent, &mut outcome);
         let unlike = Error::ReadFault {
             msr: MsrAddr::MTRRCAP,
         };
@@ -92,21 +92,19 @@ impl<const CPUS: usize> CacheSync<CPUS> {
     /// Compares and acts until this CPU holds the target of the epoch it comes online with.
     fn settle<K: FnMut(usize)>(
         &self,
-        decided: &Decided,
         cpu: &mut impl CpuOps,
-        number: usize,
+        compared: &mut Compared<'_>,
         consent: &mut Consent<K>,
-        compared: &mut Compared,
         outcome: &mut Outcome,
     ) -> Result<(), Error> {
-        let slot = self.slot(number)?;
+        let slot = self.slot(compared.number)?;
         outcome.path = Path::InSync;
         for _ in 0..COPIES {
             if !compared.fresh || compared.epoch != self.target.online().epoch() {
                 compared.fresh = false;
-                compared.epoch = self.copy_target(decided, cpu, &mut compared.want)?;
+                compared.epoch = self.copy_target(compared.decided, cpu, &mut compared.want)?;
             }
-            self.act(decided, cpu, number, consent, compared, outcome)?;
+            self.act(cpu, compared, consent, outcome)?;
             let epoch = compared.epoch;
             slot.record.epoch.store(epoch, Ordering::Relaxed);
             let counted = slot.record.counted.load(Ordering::Relaxed) != 0;
@@ -124,26 +122,25 @@ impl<const CPUS: usize> CacheSync<CPUS> {
     /// Acts on what was found, again if a register did not keep its value.
     fn act<K: FnMut(usize)>(
         &self,
-        decided: &Decided,
         cpu: &mut impl CpuOps,
-        number: usize,
+        compared: &mut Compared<'_>,
         consent: &mut Consent<K>,
-        compared: &mut Compared,
         outcome: &mut Outcome,
     ) -> Result<(), Error> {
-        let core = Core::of(&self.slots, number);
+        let bounds = &compared.decided.policy.bounds;
+        let core = Core::of(&self.slots, compared.number);
         let mut attempt = 1;
         let mut torn = false;
         loop {
             if !compared.fresh {
                 if matches!(consent, Consent::Ask(_)) {
                     // A sibling that came first may be waiting for this CPU.
-                    hold_point(core, cpu, &decided.policy.bounds, usize::MAX);
+                    hold_point(core, cpu, bounds, usize::MAX);
                 }
-                let looked = self.look(decided, cpu, number, compared);
+                let looked = self.look(cpu, compared);
                 looked.inspect_err(|_| turn_caching_on(cpu))?;
             }
-            let result = self.act_once(decided, cpu, number, consent, compared, outcome);
+            let result = self.act_once(cpu, compared, consent, outcome);
             compared.fresh = false;
             let Err(Error::WriteIgnored { left, .. }) = result else {
                 return result.map_err(|error| still_torn(error, torn));
@@ -160,22 +157,22 @@ impl<const CPUS: usize> CacheSync<CPUS> {
     /// Does the cheapest that brings this CPU from what was found to the target.
     fn act_once<K: FnMut(usize)>(
         &self,
-        decided: &Decided,
         cpu: &mut impl CpuOps,
-        number: usize,
+        compared: &mut Compared<'_>,
         consent: &mut Consent<K>,
-        compared: &mut Compared,
         outcome: &mut Outcome,
     ) -> Result<(), Error> {
+        let Compared {
+            number, want, plan, ..
+        } = compared;
         let Decided {
             platform, policy, ..
-        } = decided;
-        let (slot, core) = (self.slot(number)?, Core::of(&self.slots, number));
-        let Compared { want, plan, .. } = compared;
+        } = compared.decided;
+        let (slot, core) = (self.slot(*number)?, Core::of(&self.slots, *number));
         outcome.changes |= plan.changes();
         let asks = matches!(consent, Consent::Ask(_)) && plan.need() == Need::Window;
         if asks {
-            self.ask(decided, cpu, core, consent)?;
+            self.ask(cpu, core, consent, &policy.bounds)?;
         }
         if core.sibling_windows() != compared.windows {
             plan.renew(cpu, want, platform, policy);
@@ -195,10 +192,10 @@ impl<const CPUS: usize> CacheSync<CPUS> {
     /// Makes sure no sibling runs during the window that follows.
     fn ask<K: FnMut(usize)>(
         &self,
-        decided: &Decided,
         cpu: &mut impl CpuOps,
         core: Core<'_>,
         consent: &mut Consent<K>,
+        bounds: &Bounds,
     ) -> Result<(), Error> {
         let Consent::Ask(kick) = consent else {
             return Ok(());
@@ -206,7 +203,7 @@ impl<const CPUS: usize> CacheSync<CPUS> {
         if self.unplaced() != 0 {
             return Err(Error::TopologyUnknown);
         }
-        enter(core, cpu, &decided.policy.bounds, kick).map_err(|refused| match refused {
+        enter(core, cpu, bounds, kick).map_err(|refused| match refused {
             Refused::NoSlot => Error::TopologyUnknown,
             Refused::NoAnswer => Error::SiblingsNotHeld,
         })

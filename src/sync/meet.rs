@@ -126,13 +126,13 @@ impl<const CPUS: usize> CacheSync<CPUS> {
         }
         let mut work = None;
         let attended = masked(cpu, |cpu| {
-            let mut compared = Compared::nothing(decided);
+            let mut compared = Compared::nothing(decided, number);
             if self.compares_early(&meeting) {
                 // What cannot be read now is tried again, and reported, when this CPU's turn comes.
-                let _ = self.compare_early(decided, cpu, number, &mut compared);
+                let _ = self.compare_early(cpu, &mut compared);
             }
             self.gate.attend(&meeting, cpu, |cpu, turn| match turn {
-                Ok(()) => work = self.step(decided, cpu, number, &mut compared),
+                Ok(()) => work = self.step(cpu, &mut compared),
                 Err(sibling) => {
                     let error = Error::SiblingStuck { cpu: sibling };
                     self.left_behind(cpu, number, Path::Failed, Some(error));
@@ -195,7 +195,7 @@ impl<const CPUS: usize> CacheSync<CPUS> {
                 None => true,
             },
             |cpu| {
-                self.step(decided, cpu, me, &mut Compared::nothing(decided));
+                self.step(cpu, &mut Compared::nothing(decided, me));
             },
         );
         let (summary, counted) = self.summary(me);

@@ -101,8 +101,8 @@ impl<const CPUS: usize> CacheSync<CPUS> {
             }
         }
         boot.set_state(cpu, CpuState::Running);
-        let compared = &mut Compared::nothing(decided);
-        let outcome = self.bring_in_line(decided, cpu, me, &mut nobody_else(), compared);
+        let compared = &mut Compared::nothing(decided, me);
+        let outcome = self.bring_in_line(cpu, compared, &mut nobody_else());
         if outcome.error.is_none() {
             // A locked instruction: not before this CPU's MTRRs are on again.
             self.target.recount(1);

@@ -1,9 +1,9 @@
 //! What one CPU does in a rendezvous: it is compared before it says that it has arrived, and acts when
 //! its turn comes.
 
+use super::CacheSync;
 use super::compared::Compared;
 use super::in_line::Consent;
-use super::{CacheSync, Decided};
 use crate::atomic::Ordering;
 use crate::cpu::CpuOps;
 use crate::delta::Changes;
@@ -50,47 +50,36 @@ impl<const CPUS: usize> CacheSync<CPUS> {
     }
 
     /// This CPU's share of the work.
-    pub(super) fn step(
-        &self,
-        decided: &Decided,
-        cpu: &mut impl CpuOps,
-        number: usize,
-        compared: &mut Compared,
-    ) -> Option<Work> {
+    pub(super) fn step(&self, cpu: &mut impl CpuOps, compared: &mut Compared<'_>) -> Option<Work> {
         let work = Work::from_word(self.gate.work.load(Ordering::Acquire));
         let consent = &mut Consent::<fn(usize)>::Meeting;
         match work {
-            Work::Resync if !self.pending(number) => {}
+            Work::Resync if !self.pending(compared.number) => {}
             Work::Resync | Work::Change => {
-                let _ = self.bring_in_line(decided, cpu, number, consent, compared);
+                let _ = self.bring_in_line(cpu, compared, consent);
             }
-            Work::Check => self.check_step(decided, cpu, number, compared),
+            Work::Check => self.check_step(cpu, compared),
         }
         Some(work)
     }
 
     /// The check-only step: writes down what differs.
-    fn check_step(
-        &self,
-        decided: &Decided,
-        cpu: &mut impl CpuOps,
-        number: usize,
-        compared: &mut Compared,
-    ) {
-        let Ok(slot) = self.slot(number) else {
+    fn check_step(&self, cpu: &mut impl CpuOps, compared: &mut Compared<'_>) {
+        let Ok(slot) = self.slot(compared.number) else {
             return;
         };
         let since = cpu.rdtsc();
         let looked = if compared.fresh {
             Ok(())
         } else {
-            self.compare_early(decided, cpu, number, compared)
+            self.compare_early(cpu, compared)
         };
         let (mut changes, error) = match looked {
             Ok(()) => compared.found(),
             Err(error) => (Changes::empty(), Some(error)),
         };
-        if decided.routing.differs(&decided.routing.capture_same(cpu)) {
+        let routing = &compared.decided.routing;
+        if routing.differs(&routing.capture_same(cpu)) {
             changes |= Changes::ROUTING;
         }
         let counted = slot.record.counted.load(Ordering::Relaxed) != 0;

@@ -1,0 +1,45 @@
+//! CR0, CR3, CR4 and RFLAGS.IF: flushing the TLB, turning caching on, masking interrupts.
+
+use crate::cpu::{CR0_CD, CR0_NW, CR4_PCIDE, CR4_PGE, CpuOps};
+
+/// Flushes every TLB entry of this logical processor, global ones and those of all PCIDs: PGE is
+/// toggled and left as it was.
+///
+/// Source: Intel SDM 3A, "Operations that Invalidate TLBs and Paging-Structure Caches".
+pub fn flush_tlb(cpu: &mut impl CpuOps) {
+    let cr4 = cpu.read_cr4();
+    cpu.write_cr4(cr4 ^ CR4_PGE);
+    cpu.write_cr4(cr4);
+}
+
+/// Clears CR0.CD and CR0.NW, if one is set.
+pub(crate) fn turn_caching_on(cpu: &mut impl CpuOps) {
+    let cr0 = cpu.read_cr0();
+    if cr0 & (CR0_CD | CR0_NW) != 0 {
+        cpu.write_cr0(cr0 & !(CR0_CD | CR0_NW));
+    }
+}
+
+/// Runs `f` with interrupts masked, and leaves RFLAGS.IF as it was.
+pub(crate) fn masked<C: CpuOps, R>(cpu: &mut C, f: impl FnOnce(&mut C) -> R) -> R {
+    let enabled = cpu.interrupts_enabled();
+    if enabled {
+        cpu.cli();
+    }
+    let result = f(cpu);
+    if enabled {
+        cpu.sti();
+    }
+    result
+}
+
+/// Flushes the TLB while PGE is clear: CR3 reaches the current PCID only.
+pub(super) fn flush_without_global(cpu: &mut impl CpuOps, cr4: u64) {
+    if cr4 & CR4_PCIDE != 0 {
+        cpu.write_cr4(cr4 | CR4_PGE);
+        cpu.write_cr4(cr4);
+    } else {
+        let cr3 = cpu.read_cr3();
+        cpu.write_cr3(cr3);
+    }
+}
