@@ -6,6 +6,7 @@
 //! of one core in turn; whoever is not acting does nothing but wait.
 
 pub(crate) mod admit;
+pub(crate) mod declared;
 pub(crate) mod hold;
 mod meeting;
 #[cfg(all(test, loom))]
@@ -91,6 +92,21 @@ pub(crate) enum Attended {
     SiblingStuck(usize),
 }
 
+/// What a meeting is about, and the leader's part in it.
+#[derive(Debug)]
+pub(crate) struct Agenda<Kick, Commit, Step, Close> {
+    /// The leader's word to the steps.
+    pub(crate) work: u32,
+    /// Calls a CPU, by an interrupt.
+    pub(crate) kick: Kick,
+    /// Runs once all have arrived and before any step; if it fails nothing happens.
+    pub(crate) commit: Commit,
+    /// The leader's own step.
+    pub(crate) step: Step,
+    /// Runs when all are done, but for those that are stuck, and still wait.
+    pub(crate) close: Close,
+}
+
 /// The word all wait on, and the leader's lock.
 #[derive(Debug)]
 #[repr(C, align(128))]
@@ -127,27 +143,26 @@ impl Gate {
         self.led.store(0, Ordering::Release);
     }
 
-    /// Leads a meeting of every CPU that may run.
-    ///
-    /// `commit` runs once all have arrived and before any step; if it fails nothing happens.
-    /// `step` is the leader's own. Interrupts are masked throughout.
+    /// Leads a meeting of every CPU that may run. Interrupts are masked throughout.
     pub(crate) fn lead<C: CpuOps>(
         &self,
         meeting: &Meeting<'_>,
         cpu: &mut C,
-        work: u32,
-        kick: impl FnMut(usize),
-        commit: impl FnOnce(&mut C) -> bool,
-        step: impl FnOnce(&mut C),
+        agenda: Agenda<
+            impl FnMut(usize),
+            impl FnOnce(&mut C) -> bool,
+            impl FnOnce(&mut C),
+            impl FnOnce(&mut C),
+        >,
     ) -> Result<Stuck, NoMeeting> {
         if self.led.compare_exchange(0, 1).is_err() {
             return Err(NoMeeting::Busy);
         }
         let number = (self.word.own() & !PHASE).wrapping_add(ONE);
-        self.work.store(work, Ordering::Release);
+        self.work.store(agenda.work, Ordering::Release);
         let result = masked(cpu, |cpu| {
-            self.gather(meeting, cpu, number, kick, commit)?;
-            Ok(self.carry_out(meeting, cpu, number, step))
+            self.gather(meeting, cpu, number, agenda.kick, agenda.commit)?;
+            Ok(self.carry_out(meeting, cpu, number, agenda.step, agenda.close))
         });
         if result.is_err() {
             publish(cpu, &self.word, number | ABORTED);
@@ -168,7 +183,7 @@ impl Gate {
         publish(cpu, &self.word, number | GATHER);
         // Partner: the fence in `admit`: either it sees the gate open, or we see the CPU.
         full_fence();
-        for (other, slot) in meeting.slots.iter().enumerate() {
+        for (other, slot) in meeting.used().iter().enumerate() {
             if slot.state().may_run() || other == meeting.me {
                 publish(cpu, &slot.handshake.summon, number);
             }
@@ -194,13 +209,14 @@ impl Gate {
         Ok(())
     }
 
-    /// After the commit: the leader's own step, then the wait for everybody else's.
+    /// After the commit: the leader's own step, then the wait for everybody else's, and the end.
     fn carry_out<C: CpuOps>(
         &self,
         meeting: &Meeting<'_>,
         cpu: &mut C,
         number: u32,
         step: impl FnOnce(&mut C),
+        close: impl FnOnce(&mut C),
     ) -> Stuck {
         let acts = meeting.wait_for_turn(cpu, number).is_none();
         if acts {
@@ -214,6 +230,7 @@ impl Gate {
             Err(NoMeeting::Missing { count, first }) => Stuck { count, first },
             _ => Stuck::default(),
         };
+        close(cpu);
         publish(cpu, &self.word, number | CLOSED);
         if acts { stuck } else { stuck.and(meeting.me) }
     }

@@ -33,6 +33,7 @@ use crate::error::Error;
 use crate::platform::Platform;
 use crate::policy::{Policy, Resync};
 use crate::program::{Arrival, masked};
+use crate::rendezvous::declared::Declared;
 use crate::rendezvous::hold::{Core, Held, hold_point};
 use crate::rendezvous::slot::{Deadline, Slot, flush_lines};
 use crate::rendezvous::target::Target;
@@ -58,6 +59,7 @@ pub struct CacheSync<const CPUS: usize> {
     /// What was found and chosen on the boot CPU, once: APs take one load.
     decided: Once<Decided>,
     boot: BootLine,
+    declared: Declared,
     gate: Gate,
     target: Target<SNAPSHOT_WORDS>,
     slots: [Slot; CPUS],
@@ -73,10 +75,6 @@ struct BootLine {
     number: Word,
     /// How places are given: [`numbering`].
     numbering: Word,
-    /// CPUs declared with an unknown place: while there is one, any CPU may be its sibling.
-    unplaced: Word,
-    /// One more than the highest CPU number that was ever declared.
-    used: Word,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -100,9 +98,8 @@ impl<const CPUS: usize> CacheSync<CPUS> {
                 phase: Word::new(0),
                 number: Word::new(0),
                 numbering: Word::new(0),
-                unplaced: Word::new(0),
-                used: Word::new(0),
             },
+            declared: Declared::new(),
             gate: Gate::new(),
             target: Target::new(),
             slots: [const { Slot::new() }; CPUS],
@@ -246,22 +243,12 @@ impl<const CPUS: usize> CacheSync<CPUS> {
         })
     }
 
-    /// The slots of the CPUs that were ever declared: those above are not worth a look.
-    fn used_slots(&self) -> &[Slot] {
-        let used = self.boot.used.load(Ordering::Acquire) as usize;
-        self.slots.get(..used).unwrap_or(&self.slots)
-    }
-
-    fn unplaced(&self) -> u32 {
-        self.boot.unplaced.load(Ordering::Acquire)
-    }
-
     fn meeting<'a>(&'a self, decided: &'a Decided, me: usize) -> Meeting<'a> {
         Meeting {
-            slots: self.used_slots(),
+            slots: &self.slots,
+            declared: &self.declared,
             me,
             bounds: &decided.policy.bounds,
-            one_by_one: self.unplaced() != 0,
         }
     }
 
@@ -270,6 +257,7 @@ impl<const CPUS: usize> CacheSync<CPUS> {
         self.target.flush(cpu);
         flush_lines(cpu, &self.decided);
         flush_lines(cpu, &self.boot);
+        flush_lines(cpu, &self.declared);
     }
 }
 

@@ -1,6 +1,7 @@
 //! A CPU is about to be started: neither a meeting nor a sibling's window may be open then.
 
 use super::Gate;
+use super::declared::Declared;
 use super::hold::Core;
 use super::slot::{CpuState, Deadline, Slot};
 use crate::atomic::full_fence;
@@ -22,6 +23,7 @@ pub(crate) enum Barred {
 /// [`Barred`]; the CPU is absent then.
 pub(crate) fn admit(
     gate: &Gate,
+    declared: &Declared,
     core: Core<'_>,
     slot: &Slot,
     cpu: &mut impl CpuOps,
@@ -37,7 +39,7 @@ pub(crate) fn admit(
             slot.set_state(cpu, CpuState::Absent);
             return Err(Barred::Meeting);
         }
-        let Some(sibling) = core.sibling_entered(cpu) else {
+        let Some(sibling) = core.sibling_entered(cpu, declared) else {
             return Ok(());
         };
         slot.set_state(cpu, CpuState::Absent);

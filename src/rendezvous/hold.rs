@@ -7,7 +7,8 @@
 //!
 //! Two threads that ask at once: the one with the lower CPU number goes first.
 
-use super::slot::{Deadline, Slot, poll, publish};
+use super::declared::Declared;
+use super::slot::{Deadline, Slot, UNKNOWN_CORE, poll, publish};
 use crate::atomic::{Ordering, full_fence};
 use crate::cpu::CpuOps;
 use crate::policy::Bounds;
@@ -43,6 +44,8 @@ pub(crate) enum Held {
 pub(crate) enum Refused {
     /// This CPU has no slot.
     NoSlot,
+    /// There is a CPU whose place is not known: it may be a sibling, and is not asked.
+    Unplaced,
     /// A sibling did not answer in time.
     NoAnswer,
 }
@@ -87,11 +90,24 @@ impl<'a> Core<'a> {
             .min()
     }
 
-    /// Whether some sibling is inside a window it was let into.
-    pub(crate) fn sibling_entered(self, cpu: &mut impl CpuOps) -> Option<usize> {
-        self.siblings()
-            .find(|(_, slot)| poll(cpu, &slot.handshake.request) & PHASE == ENTERED)
-            .map(|(number, _)| number)
+    /// Whether some sibling is inside a window it was let into; of a CPU whose place is not known any
+    /// other may be one.
+    pub(crate) fn sibling_entered(
+        self,
+        cpu: &mut impl CpuOps,
+        declared: &Declared,
+    ) -> Option<usize> {
+        let mut entered = |(number, slot): (usize, &Slot)| {
+            let request = poll(cpu, &slot.handshake.request);
+            (number != self.me && request & PHASE == ENTERED).then_some(number)
+        };
+        let me = self.slots.get(self.me)?;
+        if me.handshake.core.load(Ordering::Relaxed) == UNKNOWN_CORE {
+            let mut all = declared.used(self.slots).iter().enumerate();
+            all.find_map(entered)
+        } else {
+            self.siblings().find_map(&mut entered)
+        }
     }
 }
 
@@ -208,10 +224,11 @@ fn note_held(core: Core<'_>, cpu: &mut impl CpuOps, since: u64) {
 /// its window, and must [`leave`] afterwards.
 ///
 /// # Errors
-/// [`Refused::NoAnswer`] before the bound; nobody is held any more.
+/// [`Refused::NoAnswer`] before the bound, [`Refused::Unplaced`]; nobody is held any more.
 pub(crate) fn enter(
     core: Core<'_>,
     cpu: &mut impl CpuOps,
+    declared: &Declared,
     bounds: &Bounds,
     mut kick: impl FnMut(usize),
 ) -> Result<(), Refused> {
@@ -222,6 +239,9 @@ pub(crate) fn enter(
     let requested = round | REQUESTED;
     let wanted = ack_of(core.me, requested);
     let deadline = Deadline::after(cpu, bounds.hold);
+    if declared.unplaced() {
+        return Err(Refused::Unplaced);
+    }
     publish(cpu, &me.request, requested);
     full_fence();
     for (number, slot) in core.siblings() {
@@ -236,6 +256,10 @@ pub(crate) fn enter(
                 publish(cpu, &me.request, round | ENTERED);
                 // Partners: `withdraw` of a sibling that grew tired, `admit` of one that was absent.
                 full_fence();
+                if declared.unplaced() {
+                    publish(cpu, &me.request, round | IDLE);
+                    return Err(Refused::Unplaced);
+                }
                 if still_missing(core, cpu, wanted).is_none() {
                     return Ok(());
                 }

@@ -1,5 +1,6 @@
 //! Who meets, and the waits in which CPUs only look at each other's lines.
 
+use super::declared::Declared;
 use super::hold::{Core, hold_point};
 use super::slot::{CpuState, Deadline, Slot, poll, publish};
 use super::{AT, DONE, NoMeeting, PHASE};
@@ -11,16 +12,27 @@ use crate::policy::Bounds;
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Meeting<'a> {
     pub(crate) slots: &'a [Slot],
+    pub(crate) declared: &'a Declared,
     pub(crate) me: usize,
     pub(crate) bounds: &'a Bounds,
-    /// Which threads share a core is not known: all CPUs act in turn.
-    pub(crate) one_by_one: bool,
 }
 
 impl<'a> Meeting<'a> {
+    /// The CPUs that were ever declared. Those of a meeting are among them once it has been called.
+    pub(super) fn used(&self) -> &'a [Slot] {
+        self.declared.used(self.slots)
+    }
+
     pub(super) fn others(&self) -> impl Iterator<Item = (usize, &'a Slot)> {
-        let me = self.me;
-        self.slots.iter().enumerate().filter(move |(n, _)| *n != me)
+        let (used, me) = (self.used(), self.me);
+        used.iter().enumerate().filter(move |(n, _)| *n != me)
+    }
+
+    /// Whether it is not known which threads share a core: then all CPUs act in turn. Known once the
+    /// meeting has been called; one that is refused then may raise it for a while, which only makes
+    /// others wait.
+    pub(crate) fn one_by_one(&self) -> bool {
+        self.declared.unplaced()
     }
 
     pub(super) fn arrive(&self, cpu: &mut impl CpuOps, word: u32) {
@@ -88,7 +100,7 @@ impl<'a> Meeting<'a> {
     /// Waits for the threads of this core with lower numbers (for all lower numbers, when cores
     /// are not known); returns the first that did not finish in time.
     pub(super) fn wait_for_turn(&self, cpu: &mut impl CpuOps, number: u32) -> Option<usize> {
-        if self.one_by_one {
+        if self.one_by_one() {
             let lower = self.slots.iter().enumerate().take(self.me);
             self.wait_for_done(cpu, number, lower)
         } else {
@@ -101,8 +113,8 @@ impl<'a> Meeting<'a> {
     /// How many CPUs act one after the other at most, as far as this CPU knows.
     pub(super) fn turns(&self, number: u32) -> u64 {
         let summoned = |slot: &&Slot| slot.handshake.summon.load(Ordering::Acquire) == number;
-        if self.one_by_one {
-            self.slots.iter().filter(summoned).count() as u64
+        if self.one_by_one() {
+            self.used().iter().filter(summoned).count() as u64
         } else {
             1
         }

@@ -23,9 +23,10 @@ use std::sync::{Arc, Mutex};
 
 use loom::cell::UnsafeCell;
 
+use super::declared::Declared;
 use super::hold::Core;
 use super::slot::Slot;
-use super::{Attended, CpuState, Gate, Meeting, NoMeeting, Stuck};
+use super::{Agenda, Attended, CpuState, Gate, Meeting, NoMeeting, Stuck};
 use crate::atomic::Word;
 use crate::cpu::{CpuOps, CpuidWords, MsrFault};
 use crate::policy::Bounds;
@@ -174,6 +175,7 @@ impl Ground {
 #[derive(Debug)]
 struct Machine<const CPUS: usize> {
     gate: Gate,
+    declared: Declared,
     slots: [Slot; CPUS],
     /// The map all CPUs run on: taken by a commit.
     map: Ground,
@@ -185,7 +187,13 @@ struct Machine<const CPUS: usize> {
 impl<const CPUS: usize> Machine<CPUS> {
     /// All CPUs run; `cores` says on which core.
     fn running(cores: [usize; CPUS]) -> Arc<Self> {
+        Arc::new(Self::knowing(cores))
+    }
+
+    fn knowing(cores: [usize; CPUS]) -> Self {
         let slots: [Slot; CPUS] = std::array::from_fn(|_| Slot::new());
+        let declared = Declared::new();
+        declared.note(&mut Cpu::default(), CPUS - 1);
         for (number, slot) in slots.iter().enumerate() {
             let next = (1..=CPUS)
                 .map(|step| (number + step) % CPUS)
@@ -195,13 +203,14 @@ impl<const CPUS: usize> Machine<CPUS> {
             slot.handshake.next.store(next, super::Ordering::Relaxed);
             slot.set_state(&mut Cpu::default(), CpuState::Running);
         }
-        Arc::new(Self {
+        Self {
             gate: Gate::new(),
+            declared,
             slots,
             map: Ground::new(),
             caches: std::array::from_fn(|_| Ground::new()),
             cores,
-        })
+        }
     }
 
     fn core(&self, number: usize) -> Core<'_> {
@@ -228,9 +237,9 @@ impl<const CPUS: usize> Machine<CPUS> {
     fn meeting<'a>(&'a self, me: usize, bounds: &'a Bounds) -> Meeting<'a> {
         Meeting {
             slots: &self.slots,
+            declared: &self.declared,
             me,
             bounds,
-            one_by_one: false,
         }
     }
 
@@ -247,16 +256,19 @@ impl<const CPUS: usize> Machine<CPUS> {
         let result = self.gate.lead(
             &self.meeting(me, &bounds),
             cpu,
-            1,
-            kick,
-            |cpu| {
-                assert!(cpu.masked);
-                self.map.taken();
-                agrees
-            },
-            |cpu| {
-                self.step(cpu, me);
-                stepped = true;
+            Agenda {
+                work: 1,
+                kick,
+                commit: |cpu: &mut Cpu| {
+                    assert!(cpu.masked);
+                    self.map.taken();
+                    agrees
+                },
+                step: |cpu: &mut Cpu| {
+                    self.step(cpu, me);
+                    stepped = true;
+                },
+                close: |cpu: &mut Cpu| assert!(cpu.masked),
             },
         );
         assert!(!cpu.masked);

@@ -16,6 +16,7 @@ use crate::topology::Place;
 impl<const CPUS: usize> CacheSync<CPUS> {
     /// Declares that CPU `number` is about to be started. On the CPU that will send the SIPI,
     /// before it does. Two threads of a core declared together count as running for each other.
+    /// One CPU at a time declares others.
     ///
     /// Interrupts stay masked from before this call to after the SIPI: until then the declared CPU
     /// answers nobody, and who starts it must not be held for a sibling that waits for its answer.
@@ -49,9 +50,13 @@ impl<const CPUS: usize> CacheSync<CPUS> {
             .windows_seen
             .store(core.sibling_windows(), Ordering::Relaxed);
         cpu.clflush(slot.record.windows_seen.address());
-        admit(&self.gate, core, slot, cpu, &decided.policy.bounds).map_err(|barred| match barred {
-            Barred::Meeting => Error::Busy,
-            Barred::Sibling(sibling) => Error::SiblingStuck { cpu: sibling },
+        let bounds = &decided.policy.bounds;
+        admit(&self.gate, &self.declared, core, slot, cpu, bounds).map_err(|barred| {
+            self.forget_unknown(cpu, number);
+            match barred {
+                Barred::Meeting => Error::Busy,
+                Barred::Sibling(sibling) => Error::SiblingStuck { cpu: sibling },
+            }
         })
     }
 
@@ -106,18 +111,21 @@ impl<const CPUS: usize> CacheSync<CPUS> {
         if before != UNDECLARED {
             self.unlink(cpu, number);
         }
-        if self.boot.used.load(Ordering::Relaxed) <= number as u32 {
-            publish(cpu, &self.boot.used, number as u32 + 1);
-        }
+        self.declared.note(cpu, number);
         publish(cpu, &me.core, core);
         if core == UNKNOWN_CORE {
-            publish(cpu, &self.boot.unplaced, self.unplaced().wrapping_add(1));
+            self.declared.lose(cpu);
             publish(cpu, &me.next, number as u32);
             return Ok(());
         }
-        let sibling = self.used_slots().iter().enumerate().find(|(other, slot)| {
-            *other != number && slot.handshake.core.load(Ordering::Relaxed) == core
-        });
+        let sibling = self
+            .declared
+            .used(&self.slots)
+            .iter()
+            .enumerate()
+            .find(|(other, slot)| {
+                *other != number && slot.handshake.core.load(Ordering::Relaxed) == core
+            });
         match sibling {
             Some((_, slot)) => {
                 publish(cpu, &me.next, slot.handshake.next.load(Ordering::Relaxed));
@@ -145,12 +153,12 @@ impl<const CPUS: usize> CacheSync<CPUS> {
             return;
         };
         if me.core.load(Ordering::Relaxed) == UNKNOWN_CORE {
-            publish(cpu, &self.boot.unplaced, self.unplaced().saturating_sub(1));
+            self.declared.find(cpu);
             return;
         }
         let core = me.core.load(Ordering::Relaxed);
         let next = me.next.load(Ordering::Relaxed);
-        for slot in self.used_slots() {
+        for slot in self.declared.used(&self.slots) {
             let before = &slot.handshake;
             if before.core.load(Ordering::Relaxed) == core
                 && before.next.load(Ordering::Relaxed) == number as u32

@@ -80,6 +80,10 @@ impl<const CPUS: usize> CacheSync<CPUS> {
         };
         let pending = u32::from(outcome.error.is_some());
         slot.record.pending.store(pending, Ordering::Relaxed);
+        if pending != 0 && matches!(consent, Consent::Meeting) {
+            // It may have been in line with an earlier target; the leader counts at the end.
+            slot.record.counted.store(0, Ordering::Relaxed);
+        }
         outcome.ticks = cpu.rdtsc().saturating_sub(since).saturating_add(before);
         let meeting = match consent {
             Consent::Meeting => slot.summoned(),
@@ -176,6 +180,7 @@ impl<const CPUS: usize> CacheSync<CPUS> {
         }
         if core.sibling_windows() != compared.windows {
             plan.renew(cpu, want, platform, policy);
+            outcome.changes |= plan.changes();
         }
         outcome.path = dearer(outcome.path, path_of(plan.need()));
         if plan.need() == Need::Window {
@@ -200,11 +205,8 @@ impl<const CPUS: usize> CacheSync<CPUS> {
         let Consent::Ask(kick) = consent else {
             return Ok(());
         };
-        if self.unplaced() != 0 {
-            return Err(Error::TopologyUnknown);
-        }
-        enter(core, cpu, bounds, kick).map_err(|refused| match refused {
-            Refused::NoSlot => Error::TopologyUnknown,
+        enter(core, cpu, &self.declared, bounds, kick).map_err(|refused| match refused {
+            Refused::NoSlot | Refused::Unplaced => Error::TopologyUnknown,
             Refused::NoAnswer => Error::SiblingsNotHeld,
         })
     }

@@ -9,7 +9,7 @@ use crate::delta::Changes;
 use crate::error::Error;
 use crate::program::{flush_tlb, masked};
 use crate::regs::MsrAddr;
-use crate::rendezvous::{Attended, NoMeeting, Stuck};
+use crate::rendezvous::{Agenda, Attended, Meeting, NoMeeting, Stuck};
 use crate::report::{NO_MEETING, Outcome, Path};
 use crate::snapshot::Snapshot;
 
@@ -127,7 +127,7 @@ impl<const CPUS: usize> CacheSync<CPUS> {
         let mut work = None;
         let attended = masked(cpu, |cpu| {
             let mut compared = Compared::nothing(decided, number);
-            if self.compares_early(&meeting) {
+            if self.compares_early(decided, &meeting) {
                 // What cannot be read now is tried again, and reported, when this CPU's turn comes.
                 let _ = self.compare_early(cpu, &mut compared);
             }
@@ -140,7 +140,7 @@ impl<const CPUS: usize> CacheSync<CPUS> {
             })
         });
         match attended {
-            Attended::Done => self.flush_after_meeting(cpu, number),
+            Attended::Done => self.flush_after_meeting(cpu, &meeting),
             Attended::Missed => {
                 self.left_behind(cpu, number, Path::Postponed, None);
                 flush_tlb(cpu);
@@ -167,9 +167,9 @@ impl<const CPUS: usize> CacheSync<CPUS> {
         outcome.store(cpu, &slot.record, NO_MEETING);
     }
 
-    fn lead(
+    fn lead<C: CpuOps>(
         &self,
-        cpu: &mut impl CpuOps,
+        cpu: &mut C,
         me: usize,
         work: Work,
         kick: impl FnMut(usize),
@@ -181,12 +181,11 @@ impl<const CPUS: usize> CacheSync<CPUS> {
         }
         self.slot(me)?;
         let meeting = self.meeting(decided, me);
-        let stuck = self.gate.lead(
-            &meeting,
-            cpu,
-            work as u32,
+        let mut summary = None;
+        let agenda = Agenda {
+            work: work as u32,
             kick,
-            |cpu| match target {
+            commit: |cpu: &mut C| match target {
                 Some(target) => {
                     // All that hold the old target have arrived and wait.
                     let seen = self.target.online();
@@ -194,24 +193,29 @@ impl<const CPUS: usize> CacheSync<CPUS> {
                 }
                 None => true,
             },
-            |cpu| {
+            step: |cpu: &mut C| {
                 self.step(cpu, &mut Compared::nothing(decided, me));
             },
-        );
-        let (summary, counted) = self.summary(me);
-        if stuck.is_ok() {
-            self.target.recount(counted);
+            close: |_: &mut C| {
+                let (counts, counted) = self.summary(me);
+                // Nobody comes or goes: those that are done still wait.
+                self.target.recount(counted);
+                summary = Some(counts);
+            },
+        };
+        let met = self.gate.lead(&meeting, cpu, agenda);
+        if met.is_ok() {
+            self.flush_after_meeting(cpu, &meeting);
         }
-        match stuck {
-            Ok(Stuck { count: 0, .. }) => {}
-            Ok(Stuck { count, first }) => return Err(Error::Stuck { count, first }),
-            Err(NoMeeting::Missing { count, first }) => {
+        let summary = match (met, summary) {
+            (Ok(Stuck { count: 0, .. }), Some(summary)) => summary,
+            (Ok(Stuck { count, first }), _) => return Err(Error::Stuck { count, first }),
+            (Err(NoMeeting::Missing { count, first }), _) => {
                 return Err(Error::Missing { count, first });
             }
-            Err(NoMeeting::Busy | NoMeeting::Refused) => return Err(Error::Busy),
-            Err(NoMeeting::Abandoned) => return Err(Error::BootCpuSilent),
-        }
-        self.flush_after_meeting(cpu, me);
+            (Err(NoMeeting::Busy | NoMeeting::Refused), _) => return Err(Error::Busy),
+            (Err(NoMeeting::Abandoned), _) => return Err(Error::BootCpuSilent),
+        };
         if summary.out_of_sync == 0 {
             log::debug!("{}", self.report());
         } else {
@@ -220,9 +224,13 @@ impl<const CPUS: usize> CacheSync<CPUS> {
         Ok(summary)
     }
 
-    fn flush_after_meeting(&self, cpu: &mut impl CpuOps, number: usize) {
+    /// Siblings may have changed registers this CPU shares; where places are not known, anybody.
+    fn flush_after_meeting(&self, cpu: &mut impl CpuOps, meeting: &Meeting<'_>) {
         let mut path = Path::InSync;
-        self.flush_after_siblings(cpu, number, &mut path);
+        self.flush_after_siblings(cpu, meeting.me, &mut path);
+        if meeting.one_by_one() && path == Path::InSync {
+            flush_tlb(cpu);
+        }
     }
 }
 

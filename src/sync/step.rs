@@ -1,13 +1,15 @@
 //! What one CPU does in a rendezvous: it is compared before it says that it has arrived, and acts when
 //! its turn comes.
 
-use super::CacheSync;
 use super::compared::Compared;
 use super::in_line::Consent;
+use super::{CacheSync, Decided};
 use crate::atomic::Ordering;
 use crate::cpu::CpuOps;
 use crate::delta::Changes;
+use crate::policy::AmdFixed;
 use crate::rendezvous::Meeting;
+use crate::rendezvous::hold::Core;
 use crate::report::{Outcome, Path};
 
 /// What a meeting is about, as the word of the gate.
@@ -34,11 +36,13 @@ impl Work {
 
 impl<const CPUS: usize> CacheSync<CPUS> {
     /// Whether this CPU is compared before it says that it has arrived: not with a target that is yet
-    /// to come, nor where any CPU may turn out to share this one's registers.
-    pub(super) fn compares_early(&self, meeting: &Meeting<'_>) -> bool {
+    /// to come, nor where any CPU may turn out to share this one's registers, nor where reading them
+    /// means setting a bit of SYSCFG, which siblings might share too.
+    pub(super) fn compares_early(&self, decided: &Decided, meeting: &Meeting<'_>) -> bool {
+        let exposes = decided.platform.amd && decided.policy.amd_fixed == AmdFixed::SaveDramBits;
         let work = Work::from_word(self.gate.work.load(Ordering::Acquire));
         let wanted = work == Work::Check || (work == Work::Resync && self.pending(meeting.me));
-        wanted && !meeting.one_by_one
+        wanted && !meeting.one_by_one() && !exposes
     }
 
     /// Whether a CPU is not in line, or in line with an earlier target.
@@ -69,7 +73,8 @@ impl<const CPUS: usize> CacheSync<CPUS> {
             return;
         };
         let since = cpu.rdtsc();
-        let looked = if compared.fresh {
+        let windows = Core::of(&self.slots, compared.number).sibling_windows();
+        let looked = if compared.fresh && windows == compared.windows {
             Ok(())
         } else {
             self.compare_early(cpu, compared)

@@ -4,7 +4,6 @@ use core::fmt;
 
 use super::CacheSync;
 use crate::atomic::Ordering;
-use crate::rendezvous::CpuState;
 use crate::rendezvous::slot::Slot;
 use crate::report::{Gist, NO_MEETING};
 
@@ -49,11 +48,11 @@ impl<const CPUS: usize> CacheSync<CPUS> {
             differed: 0,
             out_of_sync: 0,
         };
-        for slot in self.used_slots() {
+        for slot in self.declared.used(&self.slots) {
             counted += u32::from(slot.record.counted.load(Ordering::Relaxed) != 0);
             if slot.summoned() == number {
                 let gist = Gist::from_word(slot.record.gist.load(Ordering::Acquire));
-                if gist.path().is_none() && slot.state() == CpuState::Absent {
+                if gist.path().is_none() && !slot.state().may_run() {
                     continue;
                 }
                 summary.cpus += 1;

@@ -15,7 +15,7 @@ pub(super) fn ask<const CPUS: usize>(
 ) -> Result<(), Refused> {
     let core = machine.core(me);
     machine.caches(me).used();
-    let answer = enter(core, cpu, &bounds, |_| ());
+    let answer = enter(core, cpu, &machine.declared, &bounds, |_| ());
     if answer.is_ok() {
         machine.caches(me).taken();
         leave(core, cpu);
@@ -122,7 +122,13 @@ fn answered_from_the_kick(
             }));
         };
         let cpu = &mut Cpu::default();
-        let granted = enter(machine.core(1), cpu, &polls(0, 1, NEVER), kick);
+        let granted = enter(
+            machine.core(1),
+            cpu,
+            &machine.declared,
+            &polls(0, 1, NEVER),
+            kick,
+        );
         if granted.is_ok() {
             machine.caches(1).taken();
             types.store(1, Ordering::Relaxed);

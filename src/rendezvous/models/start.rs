@@ -4,7 +4,9 @@ use std::sync::Arc;
 
 use super::hold::{answer, ask};
 use super::*;
+use crate::atomic::Ordering;
 use crate::rendezvous::admit::admit;
+use crate::rendezvous::slot::UNKNOWN_CORE;
 
 #[test]
 fn a_cpu_started_during_a_siblings_window_waits_for_its_end() {
@@ -18,7 +20,14 @@ fn a_cpu_started_during_a_siblings_window_waits_for_its_end() {
             });
             let cpu = &mut Cpu::default();
             let (core, slot) = (machine.core(0), &machine.slots[0]);
-            let admitted = admit(&machine.gate, core, slot, cpu, &polls(0, 0, tries));
+            let admitted = admit(
+                &machine.gate,
+                &machine.declared,
+                core,
+                slot,
+                cpu,
+                &polls(0, 0, tries),
+            );
             if admitted.is_ok() {
                 answer(&machine, cpu, 0, polls(0, NEVER, NEVER), 1);
             }
@@ -37,6 +46,45 @@ fn a_cpu_started_during_a_siblings_window_waits_for_its_end() {
     }
 }
 
+/// CPU 0 sits on the core of CPU 1, which nobody knows: it is in no ring.
+#[test]
+fn a_cpu_of_unknown_place_and_any_window_exclude_each_other() {
+    let seen = outcomes("started anywhere", None, move || {
+        let mut machine = Machine::knowing([0, 0]);
+        for (number, slot) in machine.slots.iter_mut().enumerate() {
+            let next = &slot.handshake.next;
+            next.store(number as u32, Ordering::Relaxed);
+        }
+        let slot = &machine.slots[0];
+        slot.set_state(&mut Cpu::default(), CpuState::Absent);
+        let core = &slot.handshake.core;
+        core.store(UNKNOWN_CORE, Ordering::Relaxed);
+        let machine = Arc::new(machine);
+        let asking = loom::thread::spawn({
+            let machine = Arc::clone(&machine);
+            move || ask(&machine, &mut Cpu::default(), 1, polls(0, 0, NEVER))
+        });
+        let cpu = &mut Cpu::default();
+        machine.declared.lose(cpu);
+        let (core, slot) = (machine.core(0), &machine.slots[0]);
+        let bounds = polls(0, 0, 0);
+        let admitted = admit(&machine.gate, &machine.declared, core, slot, cpu, &bounds);
+        if admitted.is_ok() {
+            machine.runs(0);
+        }
+        (admitted, asking.join().unwrap())
+    });
+    assert_eq!(
+        seen,
+        set([
+            "(Err(Sibling(1)), Err(Unplaced))",
+            "(Err(Sibling(1)), Ok(()))",
+            "(Ok(()), Err(Unplaced))",
+            "(Ok(()), Ok(()))",
+        ])
+    );
+}
+
 #[test]
 fn a_cpu_started_during_a_meeting_is_counted_or_kept_out() {
     for patience in [0, 1] {
@@ -48,7 +96,14 @@ fn a_cpu_started_during_a_meeting_is_counted_or_kept_out() {
                 move || {
                     let cpu = &mut Cpu::default();
                     let (core, slot) = (machine.core(1), &machine.slots[1]);
-                    let admitted = admit(&machine.gate, core, slot, cpu, &polls(0, 0, 0));
+                    let admitted = admit(
+                        &machine.gate,
+                        &machine.declared,
+                        core,
+                        slot,
+                        cpu,
+                        &polls(0, 0, 0),
+                    );
                     let mut attended = Attended::NotNow;
                     if admitted.is_ok() {
                         machine.runs(1);
