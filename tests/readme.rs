@@ -27,3 +27,15 @@ fn the_readme_opens_with_two_commands_and_is_short() {
         ]
     );
 }
+
+#[cfg(target_pointer_width = "64")]
+#[test]
+fn the_sizes_are_those_stated() {
+    let thousands = |bytes: usize| format!("{},{:03}", bytes / 1000, bytes % 1000);
+    let said = format!(
+        "a `Snapshot` is {} bytes, `CacheSync<256>` {};",
+        size_of::<mtrr_pat::snapshot::Snapshot>(),
+        thousands(size_of::<mtrr_pat::sync::CacheSync<256>>())
+    );
+    assert!(README.contains(&said), "{said}");
+}
