@@ -25,7 +25,7 @@ use loom::cell::UnsafeCell;
 
 use super::declared::Declared;
 use super::hold::Core;
-use super::slot::Slot;
+use super::slot::{Handshake, Slot, UNKNOWN_CORE};
 use super::{Agenda, Attended, CpuState, Gate, Meeting, NoMeeting, Stuck};
 use crate::atomic::Word;
 use crate::cpu::{CpuOps, CpuidWords, MsrFault};
@@ -211,6 +211,17 @@ impl<const CPUS: usize> Machine<CPUS> {
             caches: std::array::from_fn(|_| Ground::new()),
             cores,
         }
+    }
+
+    /// The same, but nobody knows which CPUs share a core: each is alone in its ring.
+    fn of_unknown_places(cores: [usize; CPUS]) -> Self {
+        let machine = Self::knowing(cores);
+        for (number, slot) in machine.slots.iter().enumerate() {
+            let Handshake { core, next, .. } = &slot.handshake;
+            core.store(UNKNOWN_CORE, super::Ordering::Relaxed);
+            next.store(number as u32, super::Ordering::Relaxed);
+        }
+        machine
     }
 
     fn core(&self, number: usize) -> Core<'_> {

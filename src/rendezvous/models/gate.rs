@@ -183,10 +183,17 @@ fn a_cpu_that_is_late_for_one_meeting_attends_the_next() {
     );
 }
 
-/// Two threads of a core; `leader` leads, and waits for a turn as long as `patience` says.
-fn two_threads_meet(name: &str, leader: usize, patience: u64) -> BTreeSet<String> {
+/// Two threads of a core, which may be known; `leader` leads, and waits for a turn as long as
+/// `patience` says.
+fn two_threads_meet(name: &str, leader: usize, patience: u64, known: bool) -> BTreeSet<String> {
     outcomes(name, None, move || {
-        let machine = Machine::running([0, 0]);
+        let machine = if known {
+            Machine::running([0, 0])
+        } else {
+            let machine = Machine::of_unknown_places([0, 0]);
+            machine.declared.lose(&mut Cpu::default());
+            Arc::new(machine)
+        };
         let member = 1 - leader;
         let bounds = polls(NEVER, NEVER, patience);
         let mut attending = None;
@@ -218,14 +225,16 @@ fn two_threads_meet(name: &str, leader: usize, patience: u64) -> BTreeSet<String
 #[test]
 fn threads_of_a_core_act_in_turn() {
     for leader in 0..=1 {
-        let seen = two_threads_meet("in turn", leader, NEVER);
-        assert_eq!(seen, set(["(0, true, Done)"]));
+        for known in [true, false] {
+            let seen = two_threads_meet("in turn", leader, NEVER, known);
+            assert_eq!(seen, set(["(0, true, Done)"]));
+        }
     }
 }
 
 #[test]
 fn a_thread_whose_sibling_does_not_finish_leaves_its_registers_alone() {
-    let seen = two_threads_meet("sibling slow", 0, 0);
+    let seen = two_threads_meet("sibling slow", 0, 0, true);
     assert_eq!(
         seen,
         set([
@@ -236,7 +245,7 @@ fn a_thread_whose_sibling_does_not_finish_leaves_its_registers_alone() {
             "(1, true, SiblingStuck(0))",
         ])
     );
-    let seen = two_threads_meet("sibling slow", 1, 0);
+    let seen = two_threads_meet("sibling slow", 1, 0, true);
     assert_eq!(
         seen,
         set([

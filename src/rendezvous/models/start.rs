@@ -4,9 +4,7 @@ use std::sync::Arc;
 
 use super::hold::{answer, ask};
 use super::*;
-use crate::atomic::Ordering;
 use crate::rendezvous::admit::admit;
-use crate::rendezvous::slot::UNKNOWN_CORE;
 
 #[test]
 fn a_cpu_started_during_a_siblings_window_waits_for_its_end() {
@@ -50,15 +48,8 @@ fn a_cpu_started_during_a_siblings_window_waits_for_its_end() {
 #[test]
 fn a_cpu_of_unknown_place_and_any_window_exclude_each_other() {
     let seen = outcomes("started anywhere", None, move || {
-        let mut machine = Machine::knowing([0, 0]);
-        for (number, slot) in machine.slots.iter_mut().enumerate() {
-            let next = &slot.handshake.next;
-            next.store(number as u32, Ordering::Relaxed);
-        }
-        let slot = &machine.slots[0];
-        slot.set_state(&mut Cpu::default(), CpuState::Absent);
-        let core = &slot.handshake.core;
-        core.store(UNKNOWN_CORE, Ordering::Relaxed);
+        let machine = Machine::of_unknown_places([0, 0]);
+        machine.slots[0].set_state(&mut Cpu::default(), CpuState::Absent);
         let machine = Arc::new(machine);
         let asking = loom::thread::spawn({
             let machine = Arc::clone(&machine);
