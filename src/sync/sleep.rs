@@ -94,7 +94,7 @@ impl<const CPUS: usize> CacheSync<CPUS> {
             return Err(Error::WrongPhase);
         }
         self.gate.reset();
-        for (number, slot) in self.slots.iter().enumerate() {
+        for (number, slot) in self.declared.used(&self.slots).iter().enumerate() {
             slot.reset(cpu);
             if number != me {
                 self.forget_unknown(cpu, number);
