@@ -10,44 +10,40 @@ static SYNC: CacheSync<64> = CacheSync::new();
 fn boot(cpu: &mut impl CpuOps, policy: Policy) -> Result<Outcome, Error> {
     SYNC.boot_init(cpu, 0, policy)
 }
-/// Boot CPU, interrupts masked until it has sent the SIPI; then it waits with `SYNC.hold_point`.
+/// Boot CPU, interrupts masked until the SIPI is sent; then `hold_point` until `state` is `Running`.
 fn before_sipi(cpu: &mut impl CpuOps, n: usize, apic_id: u32) -> Result<(), Error> {
     SYNC.starting(cpu, n, mtrr_pat::topology::Place::Apic(apic_id))
 }
-/// CPU `n`, first thing; `kick(m)` interrupts CPU `m`. Its own failure is in the `Outcome`.
+/// CPU `n`, first thing; `kick(m)` interrupts CPU `m`. Then it takes interrupts.
 fn ap_entry(cpu: &mut impl CpuOps, n: usize, kick: impl FnMut(usize)) -> Result<Outcome, Error> {
     SYNC.ap_online(cpu, n, kick)
 }
 /// The kick's handler: stand still for a sibling, or take part in a rendezvous.
 fn kicked(cpu: &mut impl CpuOps, n: usize) -> Result<(), Error> {
-    SYNC.hold_point(cpu, n)?;
-    SYNC.attend(cpu, n).map(drop)
+    let held = SYNC.hold_point(cpu, n);
+    SYNC.attend(cpu, n).and(held)
 }
 // README
 
-use mtrr_pat::atomic::{Ordering, Word};
+use mtrr_pat::rendezvous::CpuState;
 use mtrr_pat::sim::{Config, Machine, S3, Scribble, SimCpu};
 
-static UP: Word = Word::new(0);
-
-/// What the kernel does between the calls: send SIPIs, wait, count.
+/// What the kernel does between the calls: send SIPIs and wait.
 fn start_aps(cpu: &mut SimCpu<'_>) -> Result<(), Error> {
-    UP.store(0, Ordering::Release);
     for n in 1..cpu.machine().config().cpus() {
         let apic_id = cpu.machine().config().apic_id(n);
         before_sipi(cpu, n, apic_id)?;
         cpu.send_init_sipi(n);
-        while UP.load(Ordering::Acquire) < n as u32 {
+        while SYNC.state(cpu, n)? != CpuState::Running {
             SYNC.hold_point(cpu, 0)?;
-            let soon = cpu.rdtsc() + 10_000;
-            cpu.pause_while(&UP, n as u32 - 1, soon);
+            cpu.work(10_000);
         }
     }
     let ipis = cpu.ipis();
     let summary = SYNC.resync(cpu, 0, |n| ipis.send(n))?;
     // Formatted first: reading the report lets other simulated CPUs run, and they may print too.
     let report = SYNC.report().to_string();
-    println!("{report}\n{summary:?}\n");
+    println!("{report}\n{summary}\n");
     Ok(())
 }
 
@@ -76,7 +72,6 @@ fn main() -> Result<(), Error> {
             let online = ap_entry(ap, n, |sibling| ipis.send(sibling));
             let outcome = online.expect("the AP was declared starting");
             assert_eq!(outcome.error, None, "nothing is wrong with this machine");
-            UP.store(n as u32, Ordering::Release);
             ap.sti();
             while ap.halt_until_ipi() {}
         },

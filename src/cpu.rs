@@ -5,6 +5,8 @@
 
 use core::fmt;
 
+use raw_cpuid::{CpuIdReader, CpuIdResult};
+
 use crate::atomic::Word;
 use crate::regs::MsrAddr;
 
@@ -90,4 +92,31 @@ pub trait CpuOps {
     fn rdtsc(&mut self) -> u64;
     /// CPUID.
     fn cpuid(&self, leaf: u32, subleaf: u32) -> CpuidWords;
+}
+
+/// Reads CPUID through a [`CpuOps`]: for `raw-cpuid`, and for [`crate::topology`].
+///
+/// ```
+/// use mtrr_pat::cpu::{CpuOps, CpuidReader};
+///
+/// fn apic_id(cpu: &impl CpuOps) -> u32 {
+///     mtrr_pat::topology::own_apic_id(&CpuidReader(cpu))
+/// }
+/// ```
+#[derive(Debug)]
+pub struct CpuidReader<'a, C>(pub &'a C);
+
+impl<C> Clone for CpuidReader<'_, C> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+
+impl<C> Copy for CpuidReader<'_, C> {}
+
+impl<C: CpuOps> CpuIdReader for CpuidReader<'_, C> {
+    fn cpuid2(&self, eax: u32, ecx: u32) -> CpuIdResult {
+        let CpuidWords { eax, ebx, ecx, edx } = self.0.cpuid(eax, ecx);
+        CpuIdResult { eax, ebx, ecx, edx }
+    }
 }

@@ -88,7 +88,8 @@ pub enum Error {
     },
     /// Another rendezvous is being led, or is open. Nothing was changed.
     Busy,
-    /// CPUs did not come to the rendezvous in time. Nothing was changed on any CPU.
+    /// CPUs did not come to the rendezvous in time: they do not run, do not take the interrupt, or its
+    /// handler does not attend. Nothing was changed on any CPU.
     Missing {
         /// How many.
         count: u32,

@@ -7,7 +7,7 @@ use core::fmt;
 
 use raw_cpuid::{CpuId, CpuIdReader, CpuIdResult};
 
-use crate::cpu::CpuOps;
+use crate::cpu::{CpuOps, CpuidReader};
 use crate::error::{Error, Left};
 use crate::policy::{CacheFlush, Policy};
 use crate::ranges::PhysBits;
@@ -49,27 +49,6 @@ pub struct Platform {
     pub guest: Option<ConfidentialGuest>,
     /// Low APIC id bits that number the threads of a core; `None` when CPUID does not say.
     pub smt_shift: Option<u8>,
-}
-
-/// Reads CPUID through a [`CpuOps`].
-struct Reader<'a, C>(&'a C);
-
-impl<C> Clone for Reader<'_, C> {
-    fn clone(&self) -> Self {
-        Self(self.0)
-    }
-}
-
-impl<C: CpuOps> CpuIdReader for Reader<'_, C> {
-    fn cpuid2(&self, eax: u32, ecx: u32) -> CpuIdResult {
-        let words = self.0.cpuid(eax, ecx);
-        CpuIdResult {
-            eax: words.eax,
-            ebx: words.ebx,
-            ecx: words.ecx,
-            edx: words.edx,
-        }
-    }
 }
 
 impl Platform {
@@ -180,8 +159,8 @@ struct Identity {
 
 impl Identity {
     fn read(cpu: &impl CpuOps) -> Self {
-        let reader = Reader(cpu);
-        let cpuid = CpuId::with_cpuid_reader(reader.clone());
+        let reader = CpuidReader(cpu);
+        let cpuid = CpuId::with_cpuid_reader(reader);
         let vendor = cpuid.get_vendor_info();
         let amd = vendor
             .as_ref()

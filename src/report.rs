@@ -117,6 +117,17 @@ impl fmt::Display for Outcome {
 }
 
 impl Outcome {
+    /// This outcome of a CPU that is in line or waits for a rendezvous.
+    ///
+    /// # Errors
+    /// [`Outcome::error`], where it is one.
+    pub const fn ok(self) -> Result<Self, Error> {
+        match self.error {
+            None => Ok(self),
+            Some(error) => Err(error),
+        }
+    }
+
     /// Writes it into a CPU's own line, and to memory: this CPU's MTRRs may be off. With the number of
     /// the meeting in which this CPU was compared, or [`NO_MEETING`].
     pub(crate) fn store(&self, cpu: &mut impl CpuOps, record: &Record, meeting: u32) {

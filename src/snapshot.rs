@@ -46,7 +46,8 @@ pub struct Snapshot {
 }
 
 impl Snapshot {
-    /// A CPU with nothing: no MTRRs, no PAT. A base to build dumps on.
+    /// A CPU with nothing: no MTRRs, no PAT. A base to build dumps on: without [`Snapshot::cap`] the
+    /// other MTRRs count for nothing, and every address is write-back.
     #[must_use]
     pub const fn empty(phys_bits: PhysBits) -> Self {
         Self {

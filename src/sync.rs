@@ -137,10 +137,21 @@ impl<const CPUS: usize> CacheSync<CPUS> {
         Ok((epoch, target))
     }
 
-    /// CPUs that came online and were brought in line with the target, the boot CPU too.
+    /// CPUs that came online and were brought in line with the target, the boot CPU too. One that
+    /// checked in for a rendezvous is not yet among them: [`CacheSync::state`] says whether it is up.
     #[must_use]
     pub fn online(&self) -> u32 {
         self.target.online().count()
+    }
+
+    /// Where CPU `number` is in its life: [`CpuState::Running`] once its [`CacheSync::ap_online`] has
+    /// returned or is about to. On any CPU; for a boot CPU that waits for one it started, and calls
+    /// [`CacheSync::hold_point`] between looks.
+    ///
+    /// # Errors
+    /// [`Error::CpuOutOfRange`].
+    pub fn state(&self, cpu: &mut impl CpuOps, number: usize) -> Result<CpuState, Error> {
+        Ok(self.slot(number)?.state_now(cpu))
     }
 
     /// Brings this AP in line, or checks it in for the rendezvous, as the policy says. The first
@@ -150,6 +161,9 @@ impl<const CPUS: usize> CacheSync<CPUS> {
     /// `kick` is called with the number of a sibling that has to stand still: it should make that
     /// CPU call [`CacheSync::hold_point`] soon, by an interrupt. Without one, a sibling that polls
     /// is waited for, and the AP is postponed if none answers.
+    ///
+    /// Afterwards the AP takes interrupts, or polls [`CacheSync::attend`]: else no rendezvous comes
+    /// about.
     ///
     /// # Errors
     /// [`Error::NotInitialised`], [`Error::CpuOutOfRange`], [`Error::NotDeclared`],

@@ -27,6 +27,8 @@ pub enum Place {
 /// Tried in this order: leaf 0x1F, leaf 0xB, AMD 0x8000_0026, AMD 0x8000_001E, and a processor
 /// whose leaf 1 says it has no other logical processor in its package.
 ///
+/// Read through [`crate::cpu::CpuidReader`].
+///
 /// Source: Intel SDM 3A, "Hierarchical Mapping of CPUID Extended Topology Leaf"; AMD APM 3,
 /// "Extended CPU Topology".
 #[must_use]
@@ -67,7 +69,8 @@ fn extended_topology(cpuid: &impl CpuIdReader, leaf: u32) -> Option<u8> {
     (level_type == 1 && ebx & 0xffff != 0).then_some((eax & 0x1f) as u8)
 }
 
-/// The APIC id of the CPU that executes CPUID: the 32-bit one where there is one.
+/// The APIC id of the CPU that executes CPUID: the 32-bit one where there is one. Read through
+/// [`crate::cpu::CpuidReader`].
 #[must_use]
 pub fn own_apic_id(cpuid: &impl CpuIdReader) -> u32 {
     let basic = cpuid.cpuid1(0).eax;

@@ -159,6 +159,11 @@ impl Slot {
         CpuState::from_word(self.handshake.state.load(Ordering::Acquire))
     }
 
+    /// The same, of a CPU whose MTRRs may be off.
+    pub(crate) fn state_now(&self, cpu: &mut impl CpuOps) -> CpuState {
+        CpuState::from_word(poll(cpu, &self.handshake.state))
+    }
+
     /// The number of the last meeting this CPU was wanted in.
     pub(crate) fn summoned(&self) -> u32 {
         self.handshake.summon.load(Ordering::Relaxed)

@@ -47,6 +47,11 @@
 //! still the machine's: operations take next to none, and a deadline comes when no CPU can go on by
 //! itself.
 //!
+//! # Locks of the host
+//! While one CPU has the baton the others wait for it, also one that holds a lock of the host: hold
+//! none across an access of a [`Word`](crate::atomic::Word) or an instruction. `println!` holds one
+//! while it formats: a report is made a string first.
+//!
 //! # Rules
 //! Breaking a [`Rule`] does not stop a CPU, as hardware would not; [`Machine::check`] reports it.
 //! What hardware does punish at once is a panic: clearing CR0.CD with NW set, and setting CD in a

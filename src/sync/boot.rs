@@ -4,7 +4,7 @@ use super::compared::Compared;
 use super::in_line::nobody_else;
 use super::{CacheSync, Decided, RUNNING, numbering};
 use crate::atomic::Ordering;
-use crate::cpu::CpuOps;
+use crate::cpu::{CpuOps, CpuidReader};
 use crate::error::Error;
 use crate::platform::Platform;
 use crate::policy::{PatChoice, Policy};
@@ -32,15 +32,7 @@ impl<const CPUS: usize> CacheSync<CPUS> {
         me: usize,
         policy: Policy,
     ) -> Result<Outcome, Error> {
-        let place = Place::Apic(own_apic_id(&|leaf: u32, subleaf: u32| {
-            let words = cpu.cpuid(leaf, subleaf);
-            raw_cpuid::CpuIdResult {
-                eax: words.eax,
-                ebx: words.ebx,
-                ecx: words.ecx,
-                edx: words.edx,
-            }
-        }));
+        let place = Place::Apic(own_apic_id(&CpuidReader(cpu)));
         self.boot_init_at(cpu, me, place, policy)
     }
 
