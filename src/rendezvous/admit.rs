@@ -31,6 +31,7 @@ pub(crate) fn admit(
 ) -> Result<(), Barred> {
     let deadline = Deadline::after(cpu, bounds.finish);
     loop {
+        let last = deadline.passed(cpu);
         slot.set_state(cpu, CpuState::Starting);
         // Partners: the fence after Gather, and the one after a sibling's Entered.
         full_fence();
@@ -43,7 +44,7 @@ pub(crate) fn admit(
             return Ok(());
         };
         slot.set_state(cpu, CpuState::Absent);
-        if deadline.passed(cpu) {
+        if last {
             return Err(Barred::Sibling(sibling));
         }
         deadline.pause_briefly(cpu, &slot.handshake.summon, slot.summoned());

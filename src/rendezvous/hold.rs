@@ -134,13 +134,17 @@ fn stand_still(core: Core<'_>, cpu: &mut impl CpuOps, bounds: &Bounds, below: us
     let stuck = Deadline::after(cpu, bounds.finish);
     let mut held = Held::Released;
     let mut acked = 0;
-    while let Some((number, request)) = obey(core, cpu, below, &mut acked) {
+    loop {
+        let (tired, last) = (silent.passed(cpu), stuck.passed(cpu));
+        let Some((number, request)) = obey(core, cpu, below, &mut acked) else {
+            break;
+        };
         flush_tlb(cpu);
-        if request & PHASE == ENTERED && stuck.passed(cpu) {
+        if request & PHASE == ENTERED && last {
             held = Held::SiblingStuck(number);
             break;
         }
-        if request & PHASE == REQUESTED && silent.passed(cpu) && withdraw(core, cpu, &mut acked) {
+        if request & PHASE == REQUESTED && tired && withdraw(core, cpu, &mut acked) {
             break;
         }
         if let Some(slot) = core.slots.get(number) {
@@ -238,7 +242,6 @@ pub(crate) fn enter(
     let round = (me.request.own() & !PHASE).wrapping_add(ONE);
     let requested = round | REQUESTED;
     let wanted = ack_of(core.me, requested);
-    let deadline = Deadline::after(cpu, bounds.hold);
     if declared.unplaced() {
         return Err(Refused::Unplaced);
     }
@@ -249,7 +252,9 @@ pub(crate) fn enter(
             kick(number);
         }
     }
+    let deadline = Deadline::after(cpu, bounds.hold);
     loop {
+        let last = deadline.passed(cpu);
         hold_point(core, cpu, bounds, core.me);
         match still_missing(core, cpu, wanted) {
             None => {
@@ -265,9 +270,12 @@ pub(crate) fn enter(
                 }
                 publish(cpu, &me.request, requested);
             }
-            Some((slot, seen)) => deadline.pause_briefly(cpu, &slot.handshake.ack, seen),
+            Some((slot, seen)) if !last => {
+                deadline.pause_briefly(cpu, &slot.handshake.ack, seen);
+            }
+            Some(_) => {}
         }
-        if deadline.passed(cpu) {
+        if last {
             publish(cpu, &me.request, round | IDLE);
             return Err(Refused::NoAnswer);
         }

@@ -64,11 +64,12 @@ impl<'a> Meeting<'a> {
                 continue;
             }
             let arrived = loop {
+                let last = deadline.passed(cpu);
                 let word = poll(cpu, &slot.handshake.arrived);
                 let state = slot.state();
                 // One that was declared, and taken back because the gate was open, never comes.
                 let there = !state.may_run() || reached(word);
-                if there || deadline.passed(cpu) {
+                if there || last {
                     break there;
                 }
                 if stage == AT {
@@ -132,11 +133,12 @@ impl<'a> Meeting<'a> {
             }
             let deadline = Deadline::after(cpu, self.bounds.finish);
             loop {
+                let last = deadline.passed(cpu);
                 let word = poll(cpu, &slot.handshake.arrived);
                 if word == number | DONE || !slot.state().may_run() {
                     break;
                 }
-                if deadline.passed(cpu) {
+                if last {
                     return Some(other);
                 }
                 deadline.pause(cpu, &slot.handshake.arrived, word);

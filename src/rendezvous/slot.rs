@@ -216,6 +216,9 @@ pub(crate) fn flush_lines<T>(cpu: &mut impl CpuOps, value: &T) {
 }
 
 /// A bound of a wait, as a point of this CPU's time-stamp counter.
+///
+/// Whether it has passed is asked before the last look, never after: a CPU that was itself kept away
+/// meanwhile, by its hypervisor or by SMM, must not take that for the silence of another.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Deadline(u64);
 

@@ -81,6 +81,7 @@ impl<const N: usize> Target<N> {
         words: &mut [u64],
     ) -> Option<u32> {
         loop {
+            let last = deadline.passed(cpu);
             let epoch = self.online().epoch();
             let before = self.serial.load(Ordering::Acquire);
             if before & 1 == 0 {
@@ -92,7 +93,7 @@ impl<const N: usize> Target<N> {
                     return Some(epoch);
                 }
             }
-            if deadline.passed(cpu) {
+            if last {
                 return None;
             }
             deadline.pause(cpu, &self.serial, before);
