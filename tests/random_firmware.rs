@@ -3,8 +3,8 @@
 
 mod common;
 
-use common::{Kernel, aps, assert_all_equal, outcome, policy, with_pat};
-use mtrr_pat::cpu::{CR0_CD, CR0_NW};
+use common::dice::Dice;
+use common::{Kernel, aps, assert_all_equal, assert_caching_on, outcome, policy, with_pat};
 use mtrr_pat::error::{Error, Left};
 use mtrr_pat::pat::Pat;
 use mtrr_pat::policy::Resync;
@@ -16,25 +16,8 @@ use mtrr_pat::sim::{
 use mtrr_pat::snapshot::Snapshot;
 use proptest::prelude::*;
 
-/// A repeatable stream of numbers (splitmix64).
-struct Dice(u64);
-
-impl Dice {
-    fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut z = self.0;
-        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        z ^ (z >> 31)
-    }
-
-    fn one_in(&mut self, n: u64) -> bool {
-        self.next().is_multiple_of(n)
-    }
-
-    fn memtype(&mut self) -> u8 {
-        [0, 1, 4, 5, 6][self.next() as usize % 5]
-    }
+fn memtype(dice: &mut Dice) -> u8 {
+    dice.pick(&[0, 1, 4, 5, 6])
 }
 
 /// Registers a CPU can hold, each changed with some probability: valid words, junk where V is clear.
@@ -47,7 +30,7 @@ fn scramble(map: &mut Snapshot, seed: u64) {
     let count = map.variable_count();
     for pair in map.variable.iter_mut().take(count) {
         if dice.one_in(3) {
-            pair.base = dice.next() & addresses | u64::from(dice.memtype());
+            pair.base = dice.next() & addresses | u64::from(memtype(&mut dice));
         }
         if dice.one_in(3) {
             pair.mask = dice.next() & (addresses | VariableMtrr::V);
@@ -55,15 +38,15 @@ fn scramble(map: &mut Snapshot, seed: u64) {
     }
     for word in &mut map.fixed {
         if dice.one_in(3) {
-            *word = u64::from_le_bytes(std::array::from_fn(|_| dice.memtype()));
+            *word = u64::from_le_bytes(std::array::from_fn(|_| memtype(&mut dice)));
         }
     }
     if dice.one_in(2) {
         let bits = dice.next() & (MtrrDefType::E | MtrrDefType::FE);
-        map.def_type = MtrrDefType::from_raw(bits | u64::from(dice.memtype()));
+        map.def_type = MtrrDefType::from_raw(bits | u64::from(memtype(&mut dice)));
     }
     if dice.one_in(3) {
-        let pat = |dice: &mut Dice| [0, 1, 4, 5, 6, 7][dice.next() as usize % 6];
+        let pat = |dice: &mut Dice| dice.pick(&[0, 1, 4, 5, 6, 7]);
         let bytes = std::array::from_fn(|_| pat(&mut dice));
         map.pat = Some(Pat::from_raw(u64::from_le_bytes(bytes)));
     }
@@ -73,13 +56,11 @@ fn scramble(map: &mut Snapshot, seed: u64) {
 fn live(seed: u64, cores: usize, threads: usize, mode: Resync, faults: usize) {
     let mut dice = Dice(seed);
     let mut config = Config::new(cores, threads);
-    config.scope = [MtrrScope::Core, MtrrScope::Thread][dice.next() as usize % 2];
-    config.numbering =
-        [Numbering::ThreadsTogether, Numbering::CoresFirst][dice.next() as usize % 2];
-    config.trampoline =
-        [Trampoline::LeavesCaching, Trampoline::EnablesCaching][dice.next() as usize % 2];
+    config.scope = dice.pick(&[MtrrScope::Core, MtrrScope::Thread]);
+    config.numbering = dice.pick(&[Numbering::ThreadsTogether, Numbering::CoresFirst]);
+    config.trampoline = dice.pick(&[Trampoline::LeavesCaching, Trampoline::EnablesCaching]);
     config.schedule = Schedule::Baton { seed: dice.next() };
-    config.ap_cr0 = [0x10, CR0_RESET][dice.next() as usize % 2];
+    config.ap_cr0 = dice.pick(&[0x10, CR0_RESET]);
     scramble(&mut config.boot, dice.next());
     config.boot.def_type = MtrrDefType::from_raw(config.boot.def_type.raw() | MtrrDefType::E);
     config.aps = config.boot;
@@ -87,7 +68,7 @@ fn live(seed: u64, cores: usize, threads: usize, mode: Resync, faults: usize) {
     for _ in 0..faults {
         let cpu = 1 + dice.next() as usize % (cores * threads - 1);
         let at = At::Wrmsr(1 + dice.next() % 40);
-        let what = [What::Gp, What::Ignored][dice.next() as usize % 2].clone();
+        let what = dice.pick(&[What::Gp, What::Ignored]);
         config.faults.push(Fault::new(cpu, at, what));
     }
     let cpus = config.cpus();
@@ -129,8 +110,7 @@ fn judge(kernel: &Kernel, machine: &Machine) {
     for cpu in 0..machine.config().cpus() {
         let outcome = outcome(kernel, cpu);
         let have = machine.registers(cpu);
-        let (cr0, ..) = machine.control_registers(cpu);
-        assert_eq!(cr0 & (CR0_CD | CR0_NW), 0, "CPU {cpu} has caching off");
+        assert_caching_on(machine, cpu, &format!("CPU {cpu}"));
         match outcome.error {
             None => assert_eq!(have, want, "CPU {cpu}: {outcome}"),
             Some(Error::WriteFault { left, .. } | Error::WriteIgnored { left, .. }) => {

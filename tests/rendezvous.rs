@@ -16,19 +16,6 @@ use mtrr_pat::sim::{
     At, Config, Fault, Machine, MtrrScope, Numbering, S3, Scribble, SimCpu, What, firmware_map,
 };
 use mtrr_pat::snapshot::Snapshot;
-use mtrr_pat::sync::Summary;
-
-type Led = Result<Summary, Error>;
-
-fn change(kernel: &Kernel, boot: &mut SimCpu<'_>, to: &Snapshot) -> Led {
-    let ipis = boot.ipis();
-    kernel.sync.change(boot, 0, to, |cpu| ipis.send(cpu))
-}
-
-fn check(kernel: &Kernel, boot: &mut SimCpu<'_>) -> Led {
-    let ipis = boot.ipis();
-    kernel.sync.check(boot, 0, |cpu| ipis.send(cpu))
-}
 
 fn config(cores: usize, threads: usize, scope: MtrrScope) -> Config {
     let mut config = Config::new(cores, threads);
@@ -75,8 +62,8 @@ fn a_gathering_that_somebody_misses_changes_nothing_and_names_them() {
                 let epoch = kernel.sync.target(boot).unwrap().0;
                 let missing = Err(Error::Missing { count: 2, first: 2 });
                 assert_eq!(kernel.resync(boot), missing);
-                assert_eq!(change(&kernel, boot, &another_map()), missing);
-                assert_eq!(check(&kernel, boot), missing);
+                assert_eq!(kernel.change(boot, &another_map()), missing);
+                assert_eq!(kernel.check(boot), missing);
                 for (cpu, before) in before.iter().enumerate() {
                     assert_eq!(machine.registers(cpu), *before, "CPU {cpu}");
                 }
@@ -85,7 +72,7 @@ fn a_gathering_that_somebody_misses_changes_nothing_and_names_them() {
                 for cpu in [2, 5] {
                     kernel.sync.offline(boot, cpu).unwrap();
                 }
-                let changed = change(&kernel, boot, &another_map()).unwrap();
+                let changed = kernel.change(boot, &another_map()).unwrap();
                 assert_eq!((changed.cpus, changed.out_of_sync), (4, 0));
             },
             |ap| kernel.ap(ap),
@@ -132,7 +119,7 @@ fn windows_are_parallel_across_cores_and_in_turn_within_one() {
                         machine.clear_log();
                     };
                     machine.clear_log();
-                    let _ = change(&kernel, boot, &another_map()).unwrap();
+                    let _ = kernel.change(boot, &another_map()).unwrap();
                     assert_shape(cores);
                     assert_all_equal(&machine, "changed");
 
@@ -168,7 +155,7 @@ fn the_time_a_change_takes_does_not_grow_with_the_number_of_cores() {
         kernel.run(&machine, |boot| {
             boot_all(&kernel, boot);
             machine.clear_log();
-            let _ = change(&kernel, boot, &another_map()).unwrap();
+            let _ = kernel.change(boot, &another_map()).unwrap();
         });
         let all = windows(&machine);
         let mut longest = 0;
@@ -200,7 +187,7 @@ fn a_check_writes_nothing_and_reports_every_cpu_that_differs() {
             machine.set_registers(4, &fixed_off);
             let before: Vec<Snapshot> = (0..6).map(|cpu| machine.registers(cpu)).collect();
             machine.clear_log();
-            let summary = check(&kernel, boot).unwrap();
+            let summary = kernel.check(boot).unwrap();
             for (cpu, before) in before.iter().enumerate() {
                 assert_eq!(machine.counters(cpu).register_writes(), 0, "CPU {cpu}");
                 assert!(machine.counters(cpu).rdmsr >= 33, "CPU {cpu} looked");
@@ -236,7 +223,7 @@ fn a_check_writes_nothing_and_reports_every_cpu_that_differs() {
             // The next resync mends them.
             assert_eq!(kernel.resync(boot).unwrap().out_of_sync, 0);
             assert_all_equal(&machine, "mended");
-            let again = check(&kernel, boot).unwrap();
+            let again = kernel.check(boot).unwrap();
             assert_eq!((again.differed, again.out_of_sync), (0, 0));
         });
         machine.check().unwrap();
@@ -254,7 +241,7 @@ fn a_write_combining_range_comes_and_goes_on_all_cpus() {
             let mut new = old;
             new.variable[5] = wc_range();
             machine.clear_log();
-            let summary = change(&kernel, boot, &new).unwrap();
+            let summary = kernel.change(boot, &new).unwrap();
             assert_eq!((summary.cpus, summary.out_of_sync), (8, 0));
             assert_eq!(summary.epoch, epoch + 1);
             for cpu in 0..8 {
@@ -265,11 +252,11 @@ fn a_write_combining_range_comes_and_goes_on_all_cpus() {
                 assert!(wrote || scope == MtrrScope::Core);
             }
             assert_all_equal(&machine, "new");
-            let _ = change(&kernel, boot, &old).unwrap();
+            let _ = kernel.change(boot, &old).unwrap();
             assert_all_equal(&machine, "old");
             assert_eq!(machine.registers(7), firmware_map());
             // It outlives S3 too.
-            let _ = change(&kernel, boot, &new).unwrap();
+            let _ = kernel.change(boot, &new).unwrap();
             kernel.sleep(boot, &S3::all(Scribble::LikeBoot));
             kernel.bring_up(boot, &aps(&machine));
             let _ = kernel.resync(boot).unwrap();
@@ -318,7 +305,7 @@ fn a_target_the_hardware_would_refuse_is_named_and_nobody_is_called() {
         with(MsrAddr::TOP_MEM2, &|t| t.top_mem2 = 1 << 33);
         with(MsrAddr::SYSCFG, &|t| t.fixed_dram_bits = true);
         for (target, msr) in bad {
-            let refused = change(&kernel, boot, &target);
+            let refused = kernel.change(boot, &target);
             assert_eq!(refused, Err(Error::InvalidTarget { msr }), "{target:?}");
         }
         for cpu in 0..4 {
@@ -340,7 +327,7 @@ fn a_cpu_stuck_after_the_commit_is_named_and_its_sibling_left_alone() {
             kernel.run(&machine, |boot| {
                 boot_all(&kernel, boot);
                 let stuck = Err(Error::Stuck { count: 1, first: 2 });
-                assert_eq!(change(&kernel, boot, &another_map()), stuck);
+                assert_eq!(kernel.change(boot, &another_map()), stuck);
                 for cpu in [0, 1, 4, 5] {
                     assert_cpu(&machine, cpu, &another_map(), "healthy");
                     assert_eq!(outcome(&kernel, cpu).error, None);

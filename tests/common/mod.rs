@@ -1,19 +1,21 @@
 //! A kernel for the simulated machine, written against the public API as a kernel author would.
 #![allow(dead_code)] // each test file uses its part
 
+pub mod dice;
 pub mod lists;
 pub mod matrix;
 pub mod one_cpu;
+pub mod smm;
 pub mod timeline;
 
 use mtrr_pat::atomic::{Ordering, Word};
-use mtrr_pat::cpu::CpuOps;
+use mtrr_pat::cpu::{CR0_CD, CR0_NW, CpuOps};
 use mtrr_pat::error::Error;
 use mtrr_pat::platform::Platform;
 use mtrr_pat::policy::{Bounds, PatChoice, Policy, Resync};
 use mtrr_pat::sim::{Machine, MtrrScope, Op, S3, SimCpu};
 use mtrr_pat::snapshot::Snapshot;
-use mtrr_pat::sync::CacheSync;
+use mtrr_pat::sync::{CacheSync, Summary};
 use mtrr_pat::topology::Place;
 
 pub const CPUS: usize = 64;
@@ -147,10 +149,28 @@ impl Kernel {
         machine.run(boot, |ap| self.ap(ap), |cpu| self.interrupt(cpu))
     }
 
+    /// Initialises the boot CPU, which must work.
+    pub fn init(&self, boot: &mut SimCpu<'_>, policy: Policy) {
+        let booted = self.sync.boot_init(boot, 0, policy).unwrap();
+        assert_eq!(booted.error, None, "{booted}");
+    }
+
     /// Leads a deferred resync.
-    pub fn resync(&self, boot: &mut SimCpu<'_>) -> Result<mtrr_pat::sync::Summary, Error> {
+    pub fn resync(&self, boot: &mut SimCpu<'_>) -> Result<Summary, Error> {
         let ipis = boot.ipis();
         self.sync.resync(boot, 0, |cpu| ipis.send(cpu))
+    }
+
+    /// Leads a change of the target.
+    pub fn change(&self, boot: &mut SimCpu<'_>, to: &Snapshot) -> Result<Summary, Error> {
+        let ipis = boot.ipis();
+        self.sync.change(boot, 0, to, |cpu| ipis.send(cpu))
+    }
+
+    /// Leads a check.
+    pub fn check(&self, boot: &mut SimCpu<'_>) -> Result<Summary, Error> {
+        let ipis = boot.ipis();
+        self.sync.check(boot, 0, |cpu| ipis.send(cpu))
     }
 
     /// Suspends the machine and gives the boot CPU its state back.
@@ -188,22 +208,27 @@ pub fn assert_all_equal(machine: &Machine, why: &str) {
 
 /// Checks one CPU against `want`.
 pub fn assert_cpu(machine: &Machine, cpu: usize, want: &Snapshot, why: &str) {
-    let have = machine.registers(cpu);
-    assert_eq!(have.def_type, want.def_type, "{why}: CPU {cpu}");
-    assert_eq!(
-        have.variable_ranges(),
-        want.variable_ranges(),
-        "{why}: CPU {cpu}"
-    );
-    assert_eq!(have.fixed, want.fixed, "{why}: CPU {cpu}");
-    assert_eq!(have.pat, want.pat, "{why}: CPU {cpu}");
-    let (cr0, ..) = machine.control_registers(cpu);
-    let off = cr0 & (mtrr_pat::cpu::CR0_CD | mtrr_pat::cpu::CR0_NW);
-    assert_eq!(off, 0, "{why}: CPU {cpu} has caching off");
+    let why = &format!("{why}: CPU {cpu}");
+    assert_same(&machine.registers(cpu), want, why);
+    assert_caching_on(machine, cpu, why);
     assert!(
         machine.stale_entries(cpu).is_empty(),
-        "{why}: CPU {cpu} has stale translations"
+        "{why} has stale translations"
     );
+}
+
+/// Checks that two CPUs hold the same MTRRs and PAT.
+pub fn assert_same(have: &Snapshot, want: &Snapshot, why: &str) {
+    assert_eq!(have.def_type, want.def_type, "{why}");
+    assert_eq!(have.variable_ranges(), want.variable_ranges(), "{why}");
+    assert_eq!(have.fixed, want.fixed, "{why}");
+    assert_eq!(have.pat, want.pat, "{why}");
+}
+
+/// Checks that a CPU has neither CR0.CD nor CR0.NW set.
+pub fn assert_caching_on(machine: &Machine, cpu: usize, why: &str) {
+    let (cr0, ..) = machine.control_registers(cpu);
+    assert_eq!(cr0 & (CR0_CD | CR0_NW), 0, "{why} has caching off");
 }
 
 /// The reads and writes of registers in an operation list: what an event-list test states.

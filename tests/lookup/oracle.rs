@@ -7,6 +7,11 @@ use mtrr_pat::ranges::PhysBits;
 use mtrr_pat::regs::{MtrrCap, MtrrDefType, SysCfg, VariableMtrr};
 use mtrr_pat::snapshot::Snapshot;
 
+#[allow(dead_code)]
+#[path = "../common/dice.rs"]
+mod dice;
+pub use dice::Dice as Rng;
+
 /// The type of the page at `addr`.
 pub fn page_type(snapshot: &Snapshot, addr: u64) -> MtrrType {
     let Some(cap) = snapshot.cap else {
@@ -102,27 +107,6 @@ fn fixed_byte(fixed: &[u64; 11], addr: u64) -> u8 {
         }
     }
     unreachable!("the 88 fields end at 1 MiB")
-}
-
-/// A small generator of pseudo-random numbers (splitmix64), so that runs repeat.
-pub struct Rng(pub u64);
-
-impl Rng {
-    pub fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut z = self.0;
-        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        z ^ (z >> 31)
-    }
-
-    pub fn below(&mut self, bound: u64) -> u64 {
-        self.next() % bound
-    }
-
-    pub fn one_in(&mut self, chances: u64) -> bool {
-        self.below(chances) == 0
-    }
 }
 
 /// A register file of any content: from what firmware leaves to garbage no hardware would take.
