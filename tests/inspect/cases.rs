@@ -66,7 +66,7 @@ fn q6600_a_mask_of_zero_is_64_gib() {
         &[],
         name,
         &[
-            "mask 000000000 64 GiB write-back",
+            "mask 0x000000000 64 GiB write-back",
             "assumed: 36 physical address bits",
         ],
     );
