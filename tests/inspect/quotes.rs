@@ -121,14 +121,14 @@ fn words_of_the_command_line_are_escaped() {
 fn what_a_log_says_is_escaped() {
     let text = "Hypervisor detected: K\u{202e}VM\n\
                 mtrr_cleanup: can not \u{202e}find\u{ad} optimal value\n";
-    let (_, out) = run(&[], &[text.as_bytes(), PROC].concat());
+    let (_, out) = run(&["--color=never"], &[text.as_bytes(), PROC].concat());
     harmless(&out);
     assert!(
         out.contains("K\\u{202e}VM") && out.contains("not \\u{202e}find"),
         "{out}"
     );
     let text = format!("Hypervisor vendor: \u{202e}{}\n", "K".repeat(3000));
-    let (_, out) = run(&[], &[text.as_bytes(), PROC].concat());
+    let (_, out) = run(&["--color=never"], &[text.as_bytes(), PROC].concat());
     harmless(&out);
     assert!(out.contains("KKK..."), "{out}");
 }
