@@ -42,7 +42,11 @@ fn refused(options: &[&str], input: &[u8]) -> String {
 fn run_all(options: &[&str], input: &[u8]) -> (u8, String, String) {
     let words = std::iter::once("inspect").chain(options.iter().copied());
     let (mut out, mut err) = (Vec::new(), Vec::new());
-    let code = inspect::run(words.map(Into::into), &mut &*input, &mut out, &mut err);
+    let mut stdin = inspect::input::Stdin {
+        text: &mut &*input,
+        terminal: false,
+    };
+    let code = inspect::run(words.map(Into::into), &mut stdin, &mut out, &mut err);
     let text = |bytes| String::from_utf8(bytes).expect("output is UTF-8");
     (code, text(out), text(err))
 }

@@ -53,7 +53,11 @@ fn inspected(words: &str) -> String {
     let first = ["inspect", "--color=never"].map(Into::into);
     let words = first.into_iter().chain(words);
     let (mut out, mut err) = (Vec::new(), Vec::new());
-    inspect::run(words, &mut &b""[..], &mut out, &mut err);
+    let mut stdin = inspect::input::Stdin {
+        text: &mut &b""[..],
+        terminal: false,
+    };
+    inspect::run(words, &mut stdin, &mut out, &mut err);
     assert_eq!(String::from_utf8_lossy(&err), "");
     String::from_utf8(out).expect("output is UTF-8")
 }

@@ -1,7 +1,7 @@
 //! What the command line names, read as one dump; and why nothing came of it.
 
 use std::fs::File;
-use std::io::{self, BufRead, BufReader, IsTerminal, Read};
+use std::io::{self, BufRead, BufReader, Read};
 use std::path::Path;
 
 use super::args::Args;
@@ -12,26 +12,34 @@ use super::{live, read};
 /// Most columns of a file's name in a message.
 const NAME: usize = 200;
 
+/// Standard input.
+pub struct Stdin<'a> {
+    /// What can be read from it.
+    pub text: &'a mut dyn BufRead,
+    /// Whether somebody would have to type it.
+    pub terminal: bool,
+}
+
 /// Reads what the command line names.
 ///
 /// # Errors
 /// What cannot be read, and why.
-pub fn read(args: &Args, stdin: &mut dyn BufRead) -> Result<Dump, String> {
+pub fn read(args: &Args, stdin: &mut Stdin<'_>) -> Result<Dump, String> {
     if args.live {
         return live::read();
     }
     if args.files.is_empty() {
-        if !args.want.is_empty() && io::stdin().is_terminal() {
+        if !args.want.is_empty() && stdin.terminal {
             return Ok(Dump::default());
         }
-        if io::stdin().is_terminal() {
+        if stdin.terminal {
             return live::read();
         }
-        return read::read(stdin).map_err(|error| format!("standard input: {error}"));
+        return read::read(stdin.text).map_err(|error| format!("standard input: {error}"));
     }
     // All files make one dump, as if they were one.
     let mut all: Box<dyn Read + '_> = Box::new(io::empty());
-    let mut rest = Some(stdin);
+    let mut rest = Some(&mut *stdin.text);
     let mut notes = Vec::new();
     for path in &args.files {
         if path.as_os_str() != "-" {

@@ -27,7 +27,7 @@ pub mod dump;
 mod echo;
 mod fill;
 mod findings;
-mod input;
+pub mod input;
 mod json;
 mod live;
 mod machine;
@@ -57,13 +57,14 @@ mod width;
 mod words;
 
 use std::ffi::OsString;
-use std::io::{self, BufRead, Write};
+use std::io::{self, IsTerminal, Write};
 use std::process::ExitCode;
 
 use clap::Parser;
 use clap::error::{ContextKind, ContextValue};
 
 use args::Args;
+use input::Stdin;
 use quote::quoted;
 use report::Report;
 use style::{Look, When};
@@ -76,15 +77,18 @@ const UNREADABLE: u8 = 2;
 #[allow(dead_code)] // the tests include this file as a module and call `run`
 fn main() -> ExitCode {
     let (mut out, mut err) = (io::stdout().lock(), io::stderr());
-    let stdin = &mut io::stdin().lock();
-    let code = run(std::env::args_os(), stdin, &mut out, &mut err);
+    let mut stdin = Stdin {
+        text: &mut io::stdin().lock(),
+        terminal: io::stdin().is_terminal(),
+    };
+    let code = run(std::env::args_os(), &mut stdin, &mut out, &mut err);
     ExitCode::from(code)
 }
 
 /// The whole program. What goes wrong is said on `err`.
 pub fn run(
     words: impl IntoIterator<Item = OsString>,
-    stdin: &mut dyn BufRead,
+    stdin: &mut Stdin<'_>,
     out: &mut dyn Write,
     err: &mut dyn Write,
 ) -> u8 {
@@ -130,7 +134,7 @@ fn help_text(help: &clap::Error) -> String {
     }
 }
 
-fn inspect(args: &Args, stdin: &mut dyn BufRead, out: &mut dyn Write) -> Result<u8, String> {
+fn inspect(args: &Args, stdin: &mut Stdin<'_>, out: &mut dyn Write) -> Result<u8, String> {
     let dump = input::read(args, stdin)?;
     let blank = dump.is_empty();
     if blank && (args.want.is_empty() || input::given(args, &dump)) {

@@ -23,7 +23,7 @@ pub fn check(name: &str, bits: &str, probes: &[(u64, &str)], minimum: (u64, u64)
 
 /// Checks that the text for a person has all of `parts`; returns the exit code.
 pub fn says(options: &[&str], name: &str, parts: &[&str]) -> u8 {
-    let (code, text) = run(options, &case(name));
+    let (code, text) = run(&[&["--color=never"], options].concat(), &case(name));
     // Words, whatever the line breaks.
     let flat = text.split_whitespace().collect::<Vec<_>>().join(" ");
     for part in parts {
