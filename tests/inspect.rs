@@ -6,6 +6,8 @@
 #[path = "../examples/inspect/main.rs"]
 mod inspect;
 
+#[path = "inspect/addresses.rs"]
+mod addresses;
 #[path = "inspect/cases.rs"]
 mod cases;
 #[path = "inspect/formats.rs"]
@@ -16,6 +18,8 @@ mod hostile;
 mod mail;
 #[path = "inspect/plans.rs"]
 mod plans;
+#[path = "inspect/quotes.rs"]
+mod quotes;
 #[path = "inspect/routing.rs"]
 mod routing;
 
@@ -23,10 +27,28 @@ use serde_json::Value;
 
 /// Runs the program on `input`; returns exit code and standard output.
 fn run(options: &[&str], input: &[u8]) -> (u8, String) {
+    let (code, out, _) = run_all(options, input);
+    (code, out)
+}
+
+/// What the program says on standard error as it refuses `options` or `input`.
+fn refused(options: &[&str], input: &[u8]) -> String {
+    let (code, out, err) = run_all(options, input);
+    assert_eq!((code, out.as_str()), (2, ""), "{options:?}: {err}");
+    err
+}
+
+/// Exit code, standard output, standard error.
+fn run_all(options: &[&str], input: &[u8]) -> (u8, String, String) {
     let words = std::iter::once("inspect").chain(options.iter().copied());
-    let mut out = Vec::new();
-    let code = inspect::run(words.map(Into::into), &mut &*input, &mut out);
-    (code, String::from_utf8(out).expect("output is UTF-8"))
+    let (mut out, mut err) = (Vec::new(), Vec::new());
+    let mut stdin = inspect::input::Stdin {
+        text: &mut &*input,
+        terminal: false,
+    };
+    let code = inspect::run(words.map(Into::into), &mut stdin, &mut out, &mut err);
+    let text = |bytes| String::from_utf8(bytes).expect("output is UTF-8");
+    (code, text(out), text(err))
 }
 
 /// The dump of a case.

@@ -7,7 +7,7 @@ use mtrr_pat::memtype::{MemType, PatType};
 use mtrr_pat::ranges::PhysBits;
 
 use super::style::When;
-use super::words;
+use super::{typed, words};
 
 /// Says what memory types a machine has, what is wrong with them, and how to do it better. Reads
 /// what people post: /proc/mtrr, kernel and firmware logs, MSR dumps, in any mixture.
@@ -30,7 +30,7 @@ pub struct Args {
     #[arg(long, value_name = "RANGE=TYPE", value_parser = want)]
     pub want: Vec<Want>,
     /// The memory type of one address
-    #[arg(long = "type", value_name = "ADDR", value_parser = address)]
+    #[arg(long = "type", value_name = "ADDR", value_parser = typed::number)]
     pub addr: Option<u64>,
     /// The page's PAT type, for the effective type of --type
     #[arg(long, value_name = "TYPE", requires = "addr", value_parser = pat_type)]
@@ -51,6 +51,8 @@ pub struct Args {
 }
 
 const AFTER: &str = "\
+An address or size is 0x and hexadecimal digits, or decimal, which K, M, G or T may follow. Without
+0x, hexadecimal digits are refused, and so is a decimal number with a zero in front.
 Without FILE: standard input, or --live when that is a terminal.
 Exit code: 0 nothing wrong, 1 something found, 2 input not readable.
 Example: dmesg | inspect --want 0xe0000000+256M=WC";
@@ -83,33 +85,27 @@ fn pat_type(text: &str) -> Result<PatType, String> {
         .ok_or_else(|| "one of UC, UC-, WC, WT, WP, WB is wanted".into())
 }
 
-fn address(text: &str) -> Result<u64, String> {
-    words::number(text)
-        .or_else(|| words::hex(text))
-        .ok_or_else(|| "an address is wanted: 0xe0000000, 3584M".into())
-}
-
 /// Reads `START-LAST=TYPE`, `START+SIZE=TYPE` or `START/SIZE=TYPE`.
 fn want(text: &str) -> Result<Want, String> {
     let (range, name) = text.rsplit_once('=').ok_or("RANGE=TYPE is wanted")?;
     let memtype = memtype(name)?;
     let (start, end) = if let Some((start, size)) = range.split_once(['+', '/']) {
-        let start = address(start)?;
+        let start = typed::number(start)?;
         (
             start,
             start
-                .checked_add(address(size)?)
+                .checked_add(typed::number(size)?)
                 .ok_or("the range wraps around")?,
         )
     } else if let Some((start, last)) = range.split_once('-') {
-        let last = address(last)?;
+        let last = typed::number(last)?;
         // A page multiple is the first byte after, anything else the last byte.
         let end = if last.is_multiple_of(0x1000) {
             last
         } else {
             last.saturating_add(1)
         };
-        (address(start)?, end)
+        (typed::number(start)?, end)
     } else {
         return Err("a range is START-LAST or START+SIZE".into());
     };
@@ -155,6 +151,17 @@ mod tests {
             "a+b=c",
         ] {
             assert!(want(text).is_err(), "{text}");
+        }
+        for text in [
+            "0100000000-0x100ffffff=WC",
+            "0x100000000-0100ffffff=WC",
+            "0100000000+16M=WC",
+            "0x100000000+01000000=WC",
+            "0x100000000/e000=WC",
+            "e0000000-0xefffffff=WC",
+        ] {
+            let why = want(text).unwrap_err();
+            assert!(why.contains("write 0x"), "{text}: {why}");
         }
     }
 

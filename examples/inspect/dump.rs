@@ -6,6 +6,8 @@ use mtrr_pat::ranges::FIXED_RANGES;
 use mtrr_pat::regs::{FIXED_COUNT, IORR_COUNT, Iorr, MAX_VARIABLE};
 use mtrr_pat::routing::Routing;
 
+use super::quote::quoted;
+
 /// Most CPUs kept of one input.
 pub const MAX_CPUS: usize = 4096;
 /// Most RAM ranges kept of one input.
@@ -214,7 +216,7 @@ pub struct Dump {
     pub lines: u64,
     /// Lines that said something.
     pub understood: u64,
-    /// First line that is not blank, shortened, for an error message.
+    /// First line that is not blank, as an error message quotes it.
     pub first_line: String,
 }
 
@@ -240,9 +242,12 @@ impl Dump {
 
     /// Notes what the kernel itself said.
     pub fn hint(&mut self, line: u64, text: &str) {
-        let text = text.trim();
-        if self.hints.len() < MAX_COMPLAINTS && !self.hints.iter().any(|(_, old)| old == text) {
-            self.hints.push((line, text.chars().take(160).collect()));
+        if self.hints.len() >= MAX_COMPLAINTS {
+            return;
+        }
+        let text = quoted(text.trim(), 160);
+        if !self.hints.iter().any(|(_, old)| *old == text) {
+            self.hints.push((line, text));
         }
     }
 

@@ -27,6 +27,7 @@ pub mod dump;
 mod echo;
 mod fill;
 mod findings;
+pub mod input;
 mod json;
 mod live;
 mod machine;
@@ -34,6 +35,7 @@ mod map;
 mod msr_names;
 mod plan;
 mod probe;
+mod quote;
 pub mod read;
 mod read_example;
 mod read_firmware;
@@ -49,21 +51,23 @@ mod svg;
 mod text;
 mod text_parts;
 mod text_plan;
+mod typed;
 mod useless;
 mod width;
 mod words;
 
 use std::ffi::OsString;
-use std::fs::File;
-use std::io::{self, BufRead, BufReader, IsTerminal, Read, Write};
+use std::io::{self, IsTerminal, Write};
 use std::process::ExitCode;
 
 use clap::Parser;
+use clap::error::{ContextKind, ContextValue};
 
 use args::Args;
-use dump::Dump;
+use input::Stdin;
+use quote::quoted;
 use report::Report;
-use style::Look;
+use style::{Look, When};
 
 /// Nothing wrong, something found, input not readable.
 const FINE: u8 = 0;
@@ -72,39 +76,69 @@ const UNREADABLE: u8 = 2;
 
 #[allow(dead_code)] // the tests include this file as a module and call `run`
 fn main() -> ExitCode {
-    let mut out = io::stdout().lock();
-    let code = run(std::env::args_os(), &mut io::stdin().lock(), &mut out);
+    let (mut out, mut err) = (io::stdout().lock(), io::stderr());
+    let mut stdin = Stdin {
+        text: &mut io::stdin().lock(),
+        terminal: io::stdin().is_terminal(),
+    };
+    let code = run(std::env::args_os(), &mut stdin, &mut out, &mut err);
     ExitCode::from(code)
 }
 
-/// The whole program. What goes wrong is said on standard error.
+/// The whole program. What goes wrong is said on `err`.
 pub fn run(
     words: impl IntoIterator<Item = OsString>,
-    stdin: &mut dyn BufRead,
+    stdin: &mut Stdin<'_>,
     out: &mut dyn Write,
+    err: &mut dyn Write,
 ) -> u8 {
     let args = match Args::try_parse_from(words) {
         Ok(args) => args,
-        Err(error) => {
-            let code = if error.use_stderr() { UNREADABLE } else { FINE };
-            let _ = error.print();
-            return code;
+        Err(error) if error.use_stderr() => {
+            let _ = err.write_all(misused(error).as_bytes());
+            return UNREADABLE;
+        }
+        Err(help) => {
+            let _ = shown(out, &help_text(&help));
+            return FINE;
         }
     };
     match inspect(&args, stdin, out) {
         Ok(code) => code,
         Err(why) => {
-            eprintln!("inspect: {why}");
+            let _ = writeln!(err, "inspect: {why}");
             UNREADABLE
         }
     }
 }
 
-fn inspect(args: &Args, stdin: &mut dyn BufRead, out: &mut dyn Write) -> Result<u8, String> {
-    let dump = input(args, stdin)?;
+/// What is wrong with the command line; its words are quoted like other input.
+fn misused(mut error: clap::Error) -> String {
+    for kind in [ContextKind::InvalidValue, ContextKind::InvalidArg] {
+        if let Some(ContextValue::String(word)) = error.get(kind) {
+            let word = ContextValue::String(quoted(word, 60));
+            error.insert(kind, word);
+        }
+    }
+    let text = error.render().to_string();
+    text.lines().map(|line| quoted(line, 300) + "\n").collect()
+}
+
+/// The help, as bold as the terminal allows.
+fn help_text(help: &clap::Error) -> String {
+    let text = help.render();
+    if Look::of_stdout(When::Auto).colour {
+        text.ansi().to_string()
+    } else {
+        text.to_string()
+    }
+}
+
+fn inspect(args: &Args, stdin: &mut Stdin<'_>, out: &mut dyn Write) -> Result<u8, String> {
+    let dump = input::read(args, stdin)?;
     let blank = dump.is_empty();
-    if blank && (args.want.is_empty() || dump.lines > 0) {
-        return Err(nothing(&dump));
+    if blank && (args.want.is_empty() || input::given(args, &dump)) {
+        return Err(input::nothing(args, &dump));
     }
     let machine = machine::resolve(dump, args.phys_bits, args.default);
     let look = Look::of_stdout(args.color);
@@ -119,7 +153,7 @@ fn inspect(args: &Args, stdin: &mut dyn BufRead, out: &mut dyn Write) -> Result<
     if let Some(path) = &args.svg {
         let title = format!("Memory types, {} address bits", report.machine.bits.get());
         std::fs::write(path, svg::draw(&report.map, &title))
-            .map_err(|error| format!("{}: {error}", path.display()))?;
+            .map_err(|error| format!("{}: {error}", input::name(path)))?;
     }
     let text = if args.json {
         format!("{}\n", json::object(&report))
@@ -140,53 +174,4 @@ fn shown(out: &mut dyn Write, text: &str) -> Result<(), String> {
         Err(error) if error.kind() != io::ErrorKind::BrokenPipe => Err(error.to_string()),
         _ => Ok(()),
     }
-}
-
-/// Reads what the command line names.
-fn input(args: &Args, stdin: &mut dyn BufRead) -> Result<Dump, String> {
-    if args.live {
-        return live::read();
-    }
-    if args.files.is_empty() {
-        if !args.want.is_empty() && io::stdin().is_terminal() {
-            return Ok(Dump::default());
-        }
-        if io::stdin().is_terminal() {
-            return live::read();
-        }
-        return read::read(stdin).map_err(|error| format!("standard input: {error}"));
-    }
-    // All files make one dump, as if they were one.
-    let mut all: Box<dyn Read + '_> = Box::new(io::empty());
-    let mut rest = Some(stdin);
-    for path in &args.files {
-        if path.as_os_str() != "-" {
-            let file = File::open(path).map_err(|error| format!("{}: {error}", path.display()))?;
-            all = Box::new(all.chain(file).chain(&b"\n"[..]));
-        } else if let Some(stdin) = rest.take() {
-            all = Box::new(all.chain(stdin));
-        }
-    }
-    let names: Vec<String> = args
-        .files
-        .iter()
-        .map(|path| path.display().to_string())
-        .collect();
-    read::read(&mut BufReader::new(all)).map_err(|error| format!("{}: {error}", names.join(", ")))
-}
-
-/// Why an input is not readable: the first line that was tried, or that there was none.
-fn nothing(dump: &Dump) -> String {
-    if let Some((line, why)) = dump.complaints.first() {
-        return format!("line {line}: {why}; no MTRRs or PAT could be read");
-    }
-    if dump.lines == 0 {
-        return "the input is empty".into();
-    }
-    let seen = dump.first_line.escape_debug();
-    format!(
-        "line 1: \"{seen}\": neither this nor any of {} lines is a format known here (/proc/mtrr, \
-         kernel or firmware log, MSR list)",
-        dump.lines
-    )
 }

@@ -6,6 +6,7 @@ use std::collections::BTreeMap;
 use std::io::{self, BufRead, Read as _};
 
 use super::dump::{Dump, Variable};
+use super::quote::quoted;
 use super::words::{Line, plain};
 use super::{read_example, read_firmware, read_kernel, read_msr, read_proc};
 
@@ -190,7 +191,7 @@ impl Reader {
             return;
         }
         if self.dump.first_line.is_empty() {
-            self.dump.first_line = line.text.trim().chars().take(60).collect();
+            self.dump.first_line = quoted(bytes.trim_ascii(), 60);
         }
         if read_proc::continues(self, &line) {
             return;

@@ -3,6 +3,7 @@
 use mtrr_pat::memtype::PatType;
 
 use super::dump::{Variable, Vendor};
+use super::quote::quoted;
 use super::read::{Reader, Section};
 use super::words::{self, Line};
 
@@ -249,7 +250,7 @@ fn pat_names(text: &str) -> Option<u64> {
 /// Vendor, hypervisor.
 fn machine(reader: &mut Reader, line: &Line<'_>) -> bool {
     if let Some(name) = line.after("Hypervisor detected:") {
-        reader.dump.hypervisor = Some(name.trim().chars().take(40).collect());
+        reader.dump.hypervisor = Some(quoted(name.trim(), 40));
     } else if line
         .text
         .contains("CPU MTRRs all blank - virtualized system")

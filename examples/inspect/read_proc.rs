@@ -1,6 +1,7 @@
 //! Files of /proc: mtrr, cpuinfo, iomem, and what FreeBSD's memcontrol lists.
 
 use super::dump::{Variable, Vendor};
+use super::quote::quoted;
 use super::read::Reader;
 use super::words::{self, Line};
 
@@ -150,7 +151,7 @@ fn cpuinfo(reader: &mut Reader, line: &Line<'_>) -> bool {
                 .hypervisor
                 .get_or_insert("CPU flag \"hypervisor\"".into());
         }
-        "Hypervisor vendor" => reader.dump.hypervisor = Some(value.into()),
+        "Hypervisor vendor" => reader.dump.hypervisor = Some(quoted(value, 40)),
         "processor" | "physical id" | "core id" => return topology(reader, key, value),
         _ => return false,
     }

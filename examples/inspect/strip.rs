@@ -67,7 +67,7 @@ fn addresses(runs: &[Run], widths: &[usize], columns: usize) -> String {
     let mut line = String::new();
     let mut at = 0;
     for (run, width) in runs.iter().zip(widths) {
-        let label = format!("{:x}", run.start);
+        let label = format!("{:#x}", run.start);
         if line.len() <= at && at + label.len() <= columns {
             while line.len() < at {
                 line.push(' ');

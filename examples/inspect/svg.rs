@@ -84,7 +84,7 @@ fn bar(out: &mut String, run: &Run, x: usize, width: usize) {
 
 /// The start address under the strip; returns where the next one may begin.
 fn label(out: &mut String, run: &Run, x: usize, full: usize) -> usize {
-    let text = format!("{:x}", run.start);
+    let text = format!("{:#x}", run.start);
     let end = x + text.len() * 8 + 8;
     if end > full {
         return x;

@@ -8,7 +8,7 @@ use super::map;
 use super::report::Report;
 use super::strip;
 use super::style::Look;
-use super::text_parts::{cpus, pat, routing, wrapped};
+use super::text_parts::{address_width, cpus, pat, routing, wrapped};
 use super::text_plan;
 
 /// Most rows of a table.
@@ -99,7 +99,7 @@ fn table(report: &Report, look: Look) -> String {
     let Some(boot) = machine.boot() else {
         return out;
     };
-    let digits = usize::from(machine.bits.get()).div_ceil(4);
+    let width = address_width(machine.bits);
     for run in map.runs.iter().take(MOST_ROWS) {
         let doubt = if run.start < FIXED_END && !machine.fixed_known {
             " (below 1 MiB: not known)"
@@ -110,7 +110,7 @@ fn table(report: &Report, look: Look) -> String {
         let name = format!("{name:<15}");
         let _ = writeln!(
             out,
-            "  {:0digits$x}-{:0digits$x}  {:>10}  {}  {}{doubt}",
+            "  {:#0width$x}-{:#0width$x}  {:>10}  {}  {}{doubt}",
             run.start,
             run.end - 1,
             map::bytes(run.bytes()),
@@ -146,7 +146,7 @@ fn registers(report: &Report, look: Look) -> String {
         report.used()
     );
     let mut out = format!("\n{}\n", look.heading(&title));
-    let digits = usize::from(machine.bits.get()).div_ceil(4);
+    let width = address_width(machine.bits);
     for (index, pair) in boot
         .variable_ranges()
         .iter()
@@ -167,7 +167,7 @@ fn registers(report: &Report, look: Look) -> String {
             format!("  <- {note}")
         };
         let row = format!(
-            "  {index:>2}  base {:0digits$x}  mask {:0digits$x}  {size:>10}  {name:<15}",
+            "  {index:>2}  base {:#0width$x}  mask {:#0width$x}  {size:>10}  {name:<15}",
             pair.base & !0xfff,
             pair.mask & !0xfff,
         );

@@ -3,6 +3,7 @@
 use std::fmt::Write as _;
 
 use mtrr_pat::memtype::PatType;
+use mtrr_pat::ranges::PhysBits;
 
 use super::differs;
 use super::report::Report;
@@ -101,6 +102,11 @@ pub fn pat(report: &Report, look: Look) -> String {
         let _ = writeln!(out, "\n{}\n  the processor has none", look.heading("PAT"));
     }
     out
+}
+
+/// Columns of an address with its `0x`, so that all of a table are as long.
+pub fn address_width(bits: PhysBits) -> usize {
+    usize::from(bits.get()).div_ceil(4) + 2
 }
 
 /// `text` broken into lines of at most `columns`, later ones starting with `indent`.

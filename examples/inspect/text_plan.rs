@@ -11,7 +11,7 @@ use super::map;
 use super::plan::{self, Advice, Minimum};
 use super::report::Report;
 use super::style::Look;
-use super::text_parts::wrapped;
+use super::text_parts::{address_width, wrapped};
 use super::width::BitsFrom;
 
 /// Where the width is from, for a person.
@@ -95,7 +95,7 @@ fn relaxed(advice: &Advice, look: Look) -> String {
 /// The values to write.
 fn layout(plan: &Plan) -> String {
     let bits = plan.phys_bits();
-    let width = usize::from(bits.get()).div_ceil(4) + 2;
+    let width = address_width(bits);
     let mut out = format!("  layout (default {}):\n", plan.default_type());
     if plan.registers().is_empty() {
         return out + "      no register at all\n";

@@ -62,22 +62,13 @@ pub fn hex(word: &str) -> Option<u64> {
         .or_else(|| word.strip_prefix("0X"))
         .unwrap_or(word);
     let digits = digits.strip_suffix(['h', 'H']).unwrap_or(digits);
-    if digits.is_empty() || digits.starts_with('+') {
+    if digits.is_empty() || digits.contains('+') {
         return None;
     }
     if digits.contains('_') {
         return u64::from_str_radix(&digits.replace('_', ""), 16).ok();
     }
     u64::from_str_radix(digits, 16).ok()
-}
-
-/// Reads a number as a user types it: `0x` means hexadecimal, else decimal; `K M G T` at the end
-/// multiply.
-pub fn number(word: &str) -> Option<u64> {
-    if word.starts_with("0x") || word.starts_with("0X") {
-        return hex(word);
-    }
-    size(word).or_else(|| word.parse().ok())
 }
 
 /// Reads a size such as `128KB`, `8kB`, `2048MB`, `2GB`, `1M`, in bytes.
@@ -160,8 +151,7 @@ mod tests {
         assert_eq!(size("2048MB"), Some(2048 << 20));
         assert_eq!(size("128KB"), Some(128 << 10));
         assert_eq!(size("99999999999999TB"), None);
-        assert_eq!(number("4G"), Some(4 << 30));
-        assert_eq!(number("16"), Some(16));
+        assert_eq!(hex("0x_+1"), None);
     }
 
     #[test]
