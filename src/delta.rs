@@ -96,12 +96,13 @@ impl Marks {
         let count = have.variable_count().min(want.variable_count());
         let pairs = have.variable.iter().zip(&want.variable).take(count);
         for (n, (have, want)) in pairs.enumerate() {
+            if have == want {
+                continue;
+            }
             let place = FIXED_COUNT + 2 * n;
             let bits = u128::from(have.base != want.base) << place
                 | u128::from(have.mask != want.mask) << (place + 1);
-            if bits != 0 {
-                self.changes |= Changes::VARIABLE;
-            }
+            self.changes |= Changes::VARIABLE;
             if have.valid() || want.valid() {
                 self.window |= bits;
             } else {
@@ -148,9 +149,14 @@ impl<'a> Delta<'a> {
 
     fn writes(&self, marks: u128) -> impl Iterator<Item = Write> + Clone + use<'a> {
         let (have, want) = (self.have, self.want);
-        (0..MARKS)
-            .filter(move |place| marks & (1 << place) != 0)
-            .filter_map(move |place| write_at(have, want, place))
+        let mut left = marks;
+        let marked = core::iter::from_fn(move || {
+            let place = left.trailing_zeros() as usize;
+            // Clears the lowest bit; none is left at 0.
+            left &= left.checked_sub(1)?;
+            Some(place)
+        });
+        marked.filter_map(move |place| write_at(have, want, place))
     }
 
     /// DEF_TYPE, when it differs.

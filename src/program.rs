@@ -86,7 +86,8 @@ impl Plan {
         }
     }
 
-    /// [`Plan::examine`] in place, over [`Plan::nothing`].
+    /// [`Plan::examine`] in place, over [`Plan::nothing`] or an earlier plan: a CPU that runs uncached
+    /// pays for every move.
     pub(crate) fn look(
         &mut self,
         cpu: &mut impl CpuOps,
@@ -95,6 +96,11 @@ impl Plan {
         policy: &Policy,
         arrival: Arrival,
     ) -> Result<(), Error> {
+        // What is not read now is not there; the rest is written over.
+        self.have.cap = None;
+        self.have.pat = None;
+        self.marks = Marks::NONE;
+        self.mtrr_error = None;
         let mut here = *platform;
         if arrival == Arrival::First
             && let Err(error) = compare_cap(cpu, platform)
@@ -219,6 +225,9 @@ impl Plan {
         platform: &Platform,
         policy: &Policy,
     ) -> Result<(), Error> {
+        if self.need() == Need::Nothing {
+            return self.mtrr_error.map_or(Ok(()), Err);
+        }
         let delta = self.delta(want);
         let written = write_unused(cpu, &delta);
         let rest = match self.need() {

@@ -35,7 +35,7 @@ use crate::policy::{Policy, Resync};
 use crate::program::{Arrival, masked};
 use crate::rendezvous::declared::Declared;
 use crate::rendezvous::hold::{Core, Held, hold_point};
-use crate::rendezvous::slot::{Deadline, Slot, flush_lines};
+use crate::rendezvous::slot::{Slot, flush_lines};
 use crate::rendezvous::target::Target;
 use crate::rendezvous::{CpuState, Gate, Meeting};
 use crate::report::{NO_MEETING, Outcome, Path, Report};
@@ -236,14 +236,11 @@ impl<const CPUS: usize> CacheSync<CPUS> {
         cpu: &mut impl CpuOps,
         target: &mut Snapshot,
     ) -> Result<u32, Error> {
-        let deadline = Deadline::after(cpu, decided.policy.bounds.finish);
-        let mut words = [0; SNAPSHOT_WORDS];
-        let used = Snapshot::words_for(decided.platform.variable_count());
-        let words = words.get_mut(..used).unwrap_or_default();
-        let epoch = self.target.copy(cpu, deadline, words);
-        let epoch = epoch.ok_or(Error::TargetBusy)?;
-        target.fill_from(words);
-        Ok(epoch)
+        let bound = decided.policy.bounds.finish;
+        let epoch = self
+            .target
+            .copy(cpu, bound, |words| target.fill_from(words));
+        epoch.ok_or(Error::TargetBusy)
     }
 
     fn decided(&self) -> Result<&Decided, Error> {

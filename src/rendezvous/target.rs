@@ -40,6 +40,19 @@ impl Online {
     }
 }
 
+/// The words of a target, one after the other.
+#[derive(Debug)]
+pub(crate) struct Words<'a>(core::slice::Iter<'a, WideWord>);
+
+impl Iterator for Words<'_> {
+    type Item = u64;
+
+    fn next(&mut self) -> Option<u64> {
+        // Acquire: if it sees a word of a newer target, it sees the serial before it.
+        self.0.next().map(|word| word.load(Ordering::Acquire))
+    }
+}
+
 /// `N` words and who holds them.
 #[derive(Debug)]
 #[repr(C, align(128))]
@@ -70,25 +83,24 @@ impl<const N: usize> Target<N> {
         Online(self.online.load(Ordering::Acquire))
     }
 
-    /// Copies as many words of the target as `words` holds, and returns the epoch they belong to,
-    /// or an earlier one: coming online with them then fails.
+    /// Gives the words of the target to `take`, which takes as many as it wants, and returns the epoch
+    /// they belong to, or an earlier one: coming online with them then fails. Gives them again when
+    /// they change meanwhile.
     ///
-    /// `None` when the boot CPU does not finish writing it before the deadline.
+    /// `None` when the boot CPU does not finish writing it in `bound` ticks.
     pub(crate) fn copy(
         &self,
         cpu: &mut impl CpuOps,
-        deadline: Deadline,
-        words: &mut [u64],
+        bound: u64,
+        mut take: impl FnMut(Words<'_>),
     ) -> Option<u32> {
+        let mut deadline = None;
+        let mut last = false;
         loop {
-            let last = deadline.passed(cpu);
             let epoch = self.online().epoch();
             let before = self.serial.load(Ordering::Acquire);
             if before & 1 == 0 {
-                for (copy, word) in words.iter_mut().zip(&self.words) {
-                    // Acquire: if it sees a word of a newer target, it sees the serial before it.
-                    *copy = word.load(Ordering::Acquire);
-                }
+                take(Words(self.words.iter()));
                 if self.serial.load(Ordering::Relaxed) == before {
                     return Some(epoch);
                 }
@@ -96,6 +108,9 @@ impl<const N: usize> Target<N> {
             if last {
                 return None;
             }
+            // Not before there is something to wait for.
+            let deadline = *deadline.get_or_insert_with(|| Deadline::after(cpu, bound));
+            last = deadline.passed(cpu);
             deadline.pause(cpu, &self.serial, before);
         }
     }

@@ -38,16 +38,10 @@ impl Snapshot {
         words
     }
 
-    /// How many words, from the first, tell everything about a machine of this many pairs: who
-    /// runs uncached pays for each.
-    pub(crate) const fn words_for(pairs: usize) -> usize {
-        SNAPSHOT_WORDS - 2 * MAX_VARIABLE.saturating_sub(pairs)
-    }
-
     /// What [`Snapshot::to_words`] took apart, in place, over an empty one or one that was filled
-    /// like this before; words of pairs that do not exist are not looked at.
-    pub(crate) fn fill_from(&mut self, words: &[u64]) {
-        let mut words = words.iter().copied();
+    /// like this before. Words of pairs that do not exist are not taken: who runs uncached pays for
+    /// each.
+    pub(crate) fn fill_from(&mut self, mut words: impl Iterator<Item = u64>) {
         let mut next = || words.next().unwrap_or(0);
         let parts = next();
         let has = |bit: u64, raw: u64| (parts & bit != 0).then_some(raw);
@@ -57,11 +51,42 @@ impl Snapshot {
         self.syscfg = has(HAS_SYSCFG, next()).map(SysCfg::from_raw);
         self.fixed_dram_bits = parts & DRAM_BITS != 0;
         self.top_mem2 = next();
-        self.fixed = core::array::from_fn(|_| next());
+        for word in &mut self.fixed {
+            *word = next();
+        }
         let pairs = self.variable_count();
         for pair in self.variable.iter_mut().take(pairs) {
             pair.base = next();
             pair.mask = next();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::ranges::PhysBits;
+
+    #[test]
+    fn what_was_taken_apart_is_put_together() {
+        let bits = PhysBits::new(39).unwrap();
+        let mut full = Snapshot::empty(bits);
+        full.cap = Some(MtrrCap::from_raw(0xd28));
+        full.pat = Some(Pat::POWER_ON);
+        full.syscfg = Some(SysCfg::from_raw(1 << 20));
+        full.def_type = MtrrDefType::from_raw(0xc06);
+        full.fixed_dram_bits = true;
+        full.top_mem2 = 5 << 32;
+        full.fixed = core::array::from_fn(|n| n as u64 + 1);
+        for (n, pair) in full.variable.iter_mut().enumerate() {
+            (pair.base, pair.mask) = (n as u64 + 100, n as u64 + 200);
+        }
+        let mut bare = full;
+        (bare.cap, bare.pat, bare.syscfg, bare.fixed_dram_bits) = (None, None, None, false);
+        let mut copy = Snapshot::empty(bits);
+        for from in [full, bare, full] {
+            copy.fill_from(from.to_words().into_iter());
+            assert_eq!(copy, from);
         }
     }
 }

@@ -76,7 +76,6 @@ impl<const CPUS: usize> CacheSync<CPUS> {
         } = compared.decided;
         let slot = self.slot(compared.number)?;
         compared.windows = Core::of(&self.slots, compared.number).sibling_windows();
-        compared.plan = Plan::nothing(platform);
         let Compared { want, plan, .. } = compared;
         plan.look(cpu, want, platform, policy, arrival(slot))
     }

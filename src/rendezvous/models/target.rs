@@ -3,8 +3,7 @@
 use std::sync::Arc;
 
 use super::*;
-use crate::rendezvous::slot::Deadline;
-use crate::rendezvous::target::{Moved, Target};
+use crate::rendezvous::target::{Moved, Target, Words};
 
 /// A target of two words, `[1, 1]` in epoch 1, held by `online` CPUs.
 fn target(online: u32) -> Arc<Target<2>> {
@@ -22,9 +21,9 @@ fn target(online: u32) -> Arc<Target<2>> {
 fn come_online(target: &Target<2>, patience: u64, times: u32) -> Result<u64, &'static str> {
     let cpu = &mut Cpu::default();
     for _ in 0..times {
-        let deadline = Deadline::after(cpu, patience);
         let mut words = [0; 2];
-        let epoch = target.copy(cpu, deadline, &mut words).ok_or("busy")?;
+        let take = |from: Words<'_>| words.iter_mut().zip(from).for_each(|(to, word)| *to = word);
+        let epoch = target.copy(cpu, patience, take).ok_or("busy")?;
         assert_eq!(words[0], words[1], "a copy of two targets");
         if target.join(epoch).is_ok() {
             assert_eq!(
