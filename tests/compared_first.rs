@@ -83,6 +83,11 @@ fn a_check_needs_no_turns() {
             let _ = kernel.check(boot).unwrap();
             machine.now() - start
         });
+        for cpu in 0..8 {
+            let ticks = outcome(&kernel, cpu).ticks;
+            let least = 33 * machine.config().costs.rdmsr / 1000;
+            assert!(ticks >= least, "CPU {cpu}: {ticks} ticks for 33 RDMSR");
+        }
         // The boot CPU's own comparison comes after the commit.
         let rounds = took / (33 * machine.config().costs.rdmsr);
         assert_eq!(rounds, 2, "comparisons one after the other");

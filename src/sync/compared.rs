@@ -22,7 +22,7 @@ pub(super) struct Compared<'a> {
     pub(super) fresh: bool,
     /// Windows its siblings had opened before.
     pub(super) windows: u32,
-    /// What an early comparison took.
+    /// What the comparison took.
     pub(super) ticks: u64,
 }
 
@@ -49,10 +49,10 @@ impl<'a> Compared<'a> {
 }
 
 impl<const CPUS: usize> CacheSync<CPUS> {
-    /// Copies the target and compares this CPU with it; only reads. Before it says that it has
+    /// Copies the target and compares this CPU with it; only reads. Best before it says that it has
     /// arrived in a meeting: there all CPUs do so at once, and no sibling has its caches off yet.
     #[inline(never)]
-    pub(super) fn compare_early(
+    pub(super) fn compare(
         &self,
         cpu: &mut impl CpuOps,
         compared: &mut Compared<'_>,

@@ -129,7 +129,7 @@ impl<const CPUS: usize> CacheSync<CPUS> {
             let mut compared = Compared::nothing(decided, number);
             if self.compares_early(decided, &meeting) {
                 // What cannot be read now is tried again, and reported, when this CPU's turn comes.
-                let _ = self.compare_early(cpu, &mut compared);
+                let _ = self.compare(cpu, &mut compared);
             }
             self.gate.attend(&meeting, cpu, |cpu, turn| match turn {
                 Ok(()) => work = self.step(cpu, &mut compared),

@@ -72,12 +72,11 @@ impl<const CPUS: usize> CacheSync<CPUS> {
         let Ok(slot) = self.slot(compared.number) else {
             return;
         };
-        let since = cpu.rdtsc();
         let windows = Core::of(&self.slots, compared.number).sibling_windows();
         let looked = if compared.fresh && windows == compared.windows {
             Ok(())
         } else {
-            self.compare_early(cpu, compared)
+            self.compare(cpu, compared)
         };
         let (mut changes, error) = match looked {
             Ok(()) => compared.found(),
@@ -97,7 +96,7 @@ impl<const CPUS: usize> CacheSync<CPUS> {
             path,
             changes,
             error,
-            ticks: cpu.rdtsc().saturating_sub(since),
+            ticks: compared.ticks,
         };
         outcome.store(cpu, &slot.record, slot.summoned());
         slot.record.pending.store(
