@@ -267,10 +267,14 @@ fn write_at(have: &Snapshot, want: &Snapshot, place: usize) -> Option<Write> {
     })
 }
 
-/// AMD's routing of DRAM: SYSCFG[23:18,26] and TOP_MEM2.
+/// The bits of SYSCFG that route DRAM: 23 to 18, and 26.
+pub(crate) const fn routing_bits(syscfg: SysCfg) -> u64 {
+    syscfg.raw() & (0x3f << 18 | 1 << 26)
+}
+
+/// AMD's routing of DRAM: these bits and TOP_MEM2.
 fn routing_differs(have: &Snapshot, want: &Snapshot) -> bool {
-    const COMPARED: u64 = 0x3f << 18 | 1 << 26;
-    let bits = |syscfg: Option<SysCfg>| syscfg.map(|syscfg| syscfg.raw() & COMPARED);
+    let bits = |syscfg: Option<SysCfg>| syscfg.map(routing_bits);
     // A snapshot built from a dump may not know SYSCFG: that is not a difference.
     have.syscfg.is_some()
         && want.syscfg.is_some()

@@ -4,6 +4,7 @@
 //! other thread of this core runs anything but a wait loop while a window is open.
 
 mod control;
+mod held;
 mod outside;
 #[cfg(all(test, feature = "sim", not(loom)))]
 mod renewal;
@@ -12,6 +13,7 @@ mod window;
 pub use self::control::flush_tlb;
 use self::control::flush_without_global;
 pub(crate) use self::control::{masked, turn_caching_on};
+pub(crate) use self::held::holds;
 use self::outside::{pat_only, unused_ignored, write_unused};
 use self::window::Job;
 use crate::cpu::{CR0_CD, CR0_NW, CpuOps};

@@ -8,7 +8,7 @@ mod words;
 
 use core::fmt;
 
-pub(crate) use self::words::SNAPSHOT_WORDS;
+pub(crate) use self::words::{Head, SNAPSHOT_WORDS};
 use crate::cpu::CpuOps;
 use crate::error::{Error, Left};
 use crate::pat::Pat;

@@ -43,8 +43,7 @@ use crate::routing::Routing;
 use crate::snapshot::{SNAPSHOT_WORDS, Snapshot};
 use crate::topology::Place;
 
-use self::compared::Compared;
-use self::in_line::Consent;
+use self::in_line::{Consent, Me};
 
 /// Life of the machine, as far as the target goes.
 const RUNNING: u32 = 1;
@@ -192,9 +191,8 @@ impl<const CPUS: usize> CacheSync<CPUS> {
                 match decided.policy.resync {
                     Resync::Deferred => check_in(cpu, slot),
                     Resync::Early => {
-                        let compared = &mut Compared::nothing(decided, number);
-                        let consent = &mut Consent::Ask(kick);
-                        let _ = self.bring_in_line(cpu, compared, consent);
+                        let me = Me { decided, number };
+                        let _ = self.bring_in_line(cpu, me, None, &mut Consent::Ask(kick));
                     }
                 }
             }
@@ -239,7 +237,7 @@ impl<const CPUS: usize> CacheSync<CPUS> {
         let bound = decided.policy.bounds.finish;
         let epoch = self
             .target
-            .copy(cpu, bound, |words| target.fill_from(words));
+            .read(cpu, bound, |_, words| target.fill_from(words));
         epoch.ok_or(Error::TargetBusy)
     }
 

@@ -3,11 +3,12 @@
 
 mod common;
 
-use common::one_cpu::{another_map, rdmsrs, reads, wrmsrs};
+use common::one_cpu::{another_map, fixed_reads, mtrr_reads, rdmsrs, reads, wrmsrs};
 use common::{Kernel, SCOPES, policy, registers_only};
 use mtrr_pat::cpu::{CR0_CD, CR0_NW, CpuOps};
 use mtrr_pat::delta::Changes;
 use mtrr_pat::policy::Resync;
+use mtrr_pat::regs::MsrAddr;
 use mtrr_pat::report::{Outcome, Path};
 use mtrr_pat::sim::{CR0_KERNEL, Config, Counters, Machine, Op, firmware_map};
 use mtrr_pat::snapshot::Snapshot;
@@ -76,17 +77,25 @@ fn two_cores() -> Config {
 const KERNEL: u64 = 0x10;
 const RESET: u64 = 0x6000_0010;
 
+/// A CPU's first look at a target it holds: what differs most often comes first.
+fn first_look(of: &Snapshot) -> Vec<Op> {
+    let mut ops = vec![
+        Op::Rdmsr(MsrAddr::MTRRCAP.0, of.cap.unwrap().raw()),
+        Op::Rdmsr(MsrAddr::MTRR_DEF_TYPE.0, of.def_type.raw()),
+        Op::Rdmsr(MsrAddr::PAT.0, of.pat.unwrap().raw()),
+    ];
+    ops.extend(fixed_reads(of));
+    ops.extend_from_slice(&mtrr_reads(of)[1..]);
+    ops
+}
+
 #[test]
 fn an_ap_in_sync_reads_and_waits_for_nobody() {
     let map = firmware_map();
     let arrived = arrive(two_cores(), map, KERNEL, 1, false);
-    let expected = [
-        &[Op::Rdmsr(0xfe, 0xd0a)],
-        &reads(&map)[..],
-        &[Op::ReadCr0(CR0_KERNEL)],
-    ]
-    .concat();
+    let expected = [&first_look(&map)[..], &[Op::ReadCr0(CR0_KERNEL)]].concat();
     assert_eq!(arrived.ops, expected);
+    assert_eq!(rdmsrs(&arrived.ops), 34, "MTRRCAP on the first arrival");
     assert_eq!(arrived.outcome.path, Path::InSync);
     assert_eq!(arrived.counters.pause, 0, "waits for nobody");
     assert_eq!(
@@ -105,12 +114,8 @@ fn an_ap_that_arrives_as_reset_left_it_leaves_with_caching_on() {
             config.scope = scope;
             let map = firmware_map();
             let arrived = arrive(config.clone(), map, RESET, 1, interrupts);
-            let expected = [
-                &[Op::Rdmsr(0xfe, 0xd0a)],
-                &reads(&map)[..],
-                &[Op::ReadCr0(found), Op::ReadCr0(found), Op::Cr0(CR0_KERNEL)],
-            ]
-            .concat();
+            let on = [Op::ReadCr0(found), Op::Cr0(CR0_KERNEL)];
+            let expected = [&first_look(&map)[..], &on].concat();
             let expected = masked(expected, interrupts);
             assert_eq!(arrived.ops, expected, "in sync but for CD and NW");
             assert_eq!(arrived.outcome.path, Path::CachingOn);
@@ -131,6 +136,21 @@ fn an_ap_that_arrives_as_reset_left_it_leaves_with_caching_on() {
             assert_eq!(arrived.machine.registers(1), map);
         }
     }
+}
+
+/// After S3, E is clear: the full comparison costs one look more, and MTRRCAP.
+#[test]
+fn an_ap_that_differs_is_compared_in_full_after_its_first_look() {
+    let map = firmware_map();
+    let mut asleep = map;
+    asleep.def_type = asleep.def_type.disabled();
+    let arrived = arrive(two_cores(), asleep, KERNEL, 1, false);
+    let cap = Op::Rdmsr(MsrAddr::MTRRCAP.0, 0xd0a);
+    let expected = [&[cap], &reads(&asleep)[..1], &[cap], &reads(&asleep)[..]].concat();
+    assert_eq!(arrived.ops[..expected.len()], expected);
+    assert_eq!(arrived.outcome.path, Path::Window);
+    assert_eq!(arrived.outcome.changes, Changes::DEFAULT);
+    assert_eq!(wrmsrs(&arrived.ops), 1 + 1, "E stays clear, then the word");
 }
 
 #[test]

@@ -12,12 +12,14 @@ pub fn flush_tlb(cpu: &mut impl CpuOps) {
     cpu.write_cr4(cr4);
 }
 
-/// Clears CR0.CD and CR0.NW, if one is set.
-pub(crate) fn turn_caching_on(cpu: &mut impl CpuOps) {
+/// Clears CR0.CD and CR0.NW, if one is set: whether one was.
+pub(crate) fn turn_caching_on(cpu: &mut impl CpuOps) -> bool {
     let cr0 = cpu.read_cr0();
-    if cr0 & (CR0_CD | CR0_NW) != 0 {
+    let off = cr0 & (CR0_CD | CR0_NW) != 0;
+    if off {
         cpu.write_cr0(cr0 & !(CR0_CD | CR0_NW));
     }
+    off
 }
 
 /// Runs `f` with interrupts masked, and leaves RFLAGS.IF as it was.

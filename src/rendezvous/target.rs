@@ -88,11 +88,11 @@ impl<const N: usize> Target<N> {
     /// they change meanwhile.
     ///
     /// `None` when the boot CPU does not finish writing it in `bound` ticks.
-    pub(crate) fn copy(
+    pub(crate) fn read<C: CpuOps>(
         &self,
-        cpu: &mut impl CpuOps,
+        cpu: &mut C,
         bound: u64,
-        mut take: impl FnMut(Words<'_>),
+        mut take: impl FnMut(&mut C, Words<'_>),
     ) -> Option<u32> {
         let mut deadline = None;
         let mut last = false;
@@ -100,7 +100,7 @@ impl<const N: usize> Target<N> {
             let epoch = self.online().epoch();
             let before = self.serial.load(Ordering::Acquire);
             if before & 1 == 0 {
-                take(Words(self.words.iter()));
+                take(cpu, Words(self.words.iter()));
                 if self.serial.load(Ordering::Relaxed) == before {
                     return Some(epoch);
                 }

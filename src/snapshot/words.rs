@@ -13,6 +13,33 @@ const HAS_PAT: u64 = 2;
 const HAS_SYSCFG: u64 = 4;
 const DRAM_BITS: u64 = 8;
 
+/// The words before those of the ranges.
+pub(crate) struct Head {
+    pub(crate) cap: Option<MtrrCap>,
+    pub(crate) def_type: MtrrDefType,
+    pub(crate) pat: Option<Pat>,
+    pub(crate) syscfg: Option<SysCfg>,
+    pub(crate) fixed_dram_bits: bool,
+    pub(crate) top_mem2: u64,
+}
+
+impl Head {
+    /// Takes them off the front; the fixed ranges come next, then base and mask of each pair.
+    pub(crate) fn take(words: &mut impl Iterator<Item = u64>) -> Self {
+        let mut next = || words.next().unwrap_or(0);
+        let parts = next();
+        let has = |bit: u64, raw: u64| (parts & bit != 0).then_some(raw);
+        Self {
+            cap: has(HAS_CAP, next()).map(MtrrCap::from_raw),
+            def_type: MtrrDefType::from_raw(next()),
+            pat: has(HAS_PAT, next()).map(Pat::from_raw),
+            syscfg: has(HAS_SYSCFG, next()).map(SysCfg::from_raw),
+            fixed_dram_bits: parts & DRAM_BITS != 0,
+            top_mem2: next(),
+        }
+    }
+}
+
 impl Snapshot {
     /// The words, in a fixed order.
     pub(crate) fn to_words(self) -> [u64; SNAPSHOT_WORDS] {
@@ -42,15 +69,14 @@ impl Snapshot {
     /// like this before. Words of pairs that do not exist are not taken: who runs uncached pays for
     /// each.
     pub(crate) fn fill_from(&mut self, mut words: impl Iterator<Item = u64>) {
+        let head = Head::take(&mut words);
+        self.cap = head.cap;
+        self.def_type = head.def_type;
+        self.pat = head.pat;
+        self.syscfg = head.syscfg;
+        self.fixed_dram_bits = head.fixed_dram_bits;
+        self.top_mem2 = head.top_mem2;
         let mut next = || words.next().unwrap_or(0);
-        let parts = next();
-        let has = |bit: u64, raw: u64| (parts & bit != 0).then_some(raw);
-        self.cap = has(HAS_CAP, next()).map(MtrrCap::from_raw);
-        self.def_type = MtrrDefType::from_raw(next());
-        self.pat = has(HAS_PAT, next()).map(Pat::from_raw);
-        self.syscfg = has(HAS_SYSCFG, next()).map(SysCfg::from_raw);
-        self.fixed_dram_bits = parts & DRAM_BITS != 0;
-        self.top_mem2 = next();
         for word in &mut self.fixed {
             *word = next();
         }

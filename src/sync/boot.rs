@@ -1,7 +1,6 @@
 //! The beginning of a machine's life: what it can do, and what every CPU is to have.
 
-use super::compared::Compared;
-use super::in_line::nobody_else;
+use super::in_line::{Me, nobody_else};
 use super::{CacheSync, Decided, RUNNING, numbering};
 use crate::atomic::Ordering;
 use crate::cpu::{CpuOps, CpuidReader};
@@ -80,8 +79,11 @@ impl<const CPUS: usize> CacheSync<CPUS> {
             .replace(cpu, &want.to_words(), self.target.online());
         self.boot.phase.store(RUNNING, Ordering::Release);
         boot.set_state(cpu, CpuState::Running);
-        let compared = &mut Compared::nothing(&decided, me);
-        let outcome = self.bring_in_line(cpu, compared, &mut nobody_else());
+        let this = Me {
+            decided: &decided,
+            number: me,
+        };
+        let outcome = self.bring_in_line(cpu, this, None, &mut nobody_else());
         self.target.recount(1);
         boot.record.counted.store(1, Ordering::Relaxed);
         self.flush(cpu);

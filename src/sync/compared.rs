@@ -1,5 +1,6 @@
 //! One CPU beside its copy of the target: what was found, before anything is done about it.
 
+use super::in_line::Me;
 use super::{CacheSync, Decided, arrival};
 use crate::cpu::CpuOps;
 use crate::delta::Changes;
@@ -11,9 +12,7 @@ use crate::snapshot::Snapshot;
 /// This CPU, what it was found to have, and its copy of the target: on its stack until it has acted.
 #[derive(Debug)]
 pub(super) struct Compared<'a> {
-    pub(super) decided: &'a Decided,
-    /// Its number.
-    pub(super) number: usize,
+    pub(super) me: Me<'a>,
     pub(super) want: Snapshot,
     /// Of the copy.
     pub(super) epoch: u32,
@@ -33,11 +32,10 @@ impl<'a> Compared<'a> {
     }
 
     /// Not compared yet.
-    pub(super) fn nothing(decided: &'a Decided, number: usize) -> Self {
-        let platform = &decided.platform;
+    pub(super) fn nothing(me: Me<'a>) -> Self {
+        let platform = &me.decided.platform;
         Self {
-            decided,
-            number,
+            me,
             want: Snapshot::empty(platform.phys_bits),
             epoch: 0,
             plan: Plan::nothing(platform),
@@ -58,7 +56,7 @@ impl<const CPUS: usize> CacheSync<CPUS> {
         compared: &mut Compared<'_>,
     ) -> Result<(), Error> {
         let since = cpu.rdtsc();
-        compared.epoch = self.copy_target(compared.decided, cpu, &mut compared.want)?;
+        compared.epoch = self.copy_target(compared.me.decided, cpu, &mut compared.want)?;
         self.look(cpu, compared)?;
         compared.fresh = true;
         compared.ticks = cpu.rdtsc().saturating_sub(since);
@@ -73,9 +71,9 @@ impl<const CPUS: usize> CacheSync<CPUS> {
     ) -> Result<(), Error> {
         let Decided {
             platform, policy, ..
-        } = compared.decided;
-        let slot = self.slot(compared.number)?;
-        compared.windows = Core::of(&self.slots, compared.number).sibling_windows();
+        } = compared.me.decided;
+        let slot = self.slot(compared.me.number)?;
+        compared.windows = Core::of(&self.slots, compared.me.number).sibling_windows();
         let Compared { want, plan, .. } = compared;
         plan.look(cpu, want, platform, policy, arrival(slot))
     }

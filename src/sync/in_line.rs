@@ -4,17 +4,24 @@
 //! [`crate::program`]'s, the asking is the rendezvous'.
 
 use super::compared::Compared;
-use super::{CacheSync, Decided};
+use super::{CacheSync, Decided, arrival};
 use crate::atomic::Ordering;
 use crate::cpu::CpuOps;
 use crate::delta::Changes;
 use crate::error::{Error, Left};
 use crate::policy::Bounds;
-use crate::program::{Need, flush_tlb, turn_caching_on};
+use crate::program::{Need, flush_tlb, holds, turn_caching_on};
 use crate::regs::MsrAddr;
 use crate::rendezvous::hold::{Core, Refused, enter, hold_point, leave};
 use crate::rendezvous::slot::publish;
 use crate::report::{NO_MEETING, Outcome, Path};
+
+/// The CPU that runs this.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Me<'a> {
+    pub(super) decided: &'a Decided,
+    pub(super) number: usize,
+}
 
 /// Who makes sure that no sibling runs anything but a wait loop during a window.
 #[derive(Debug)]
@@ -45,22 +52,23 @@ impl<const CPUS: usize> CacheSync<CPUS> {
     pub(super) fn bring_in_line<K: FnMut(usize)>(
         &self,
         cpu: &mut impl CpuOps,
-        compared: &mut Compared<'_>,
+        me: Me<'_>,
+        compared: Option<&mut Compared<'_>>,
         consent: &mut Consent<K>,
     ) -> Outcome {
         let since = cpu.rdtsc();
-        let before = compared.ticks;
+        let before = compared.as_ref().map_or(0, |compared| compared.ticks);
         let mut outcome = Outcome {
             path: Path::Failed,
             changes: Changes::empty(),
             error: None,
             ticks: 0,
         };
-        let number = compared.number;
+        let number = me.number;
         let Ok(slot) = self.slot(number) else {
             return outcome;
         };
-        let result = self.settle(cpu, compared, consent, &mut outcome);
+        let result = self.settle(cpu, me, compared, consent, &mut outcome);
         let unlike = Error::ReadFault {
             msr: MsrAddr::MTRRCAP,
         };
@@ -97,19 +105,21 @@ impl<const CPUS: usize> CacheSync<CPUS> {
     fn settle<K: FnMut(usize)>(
         &self,
         cpu: &mut impl CpuOps,
-        compared: &mut Compared<'_>,
+        me: Me<'_>,
+        mut compared: Option<&mut Compared<'_>>,
         consent: &mut Consent<K>,
         outcome: &mut Outcome,
     ) -> Result<(), Error> {
-        let slot = self.slot(compared.number)?;
+        let slot = self.slot(me.number)?;
         outcome.path = Path::InSync;
         for _ in 0..COPIES {
-            if !compared.fresh || compared.epoch != self.target.online().epoch() {
-                compared.fresh = false;
-                compared.epoch = self.copy_target(compared.decided, cpu, &mut compared.want)?;
-            }
-            self.act(cpu, compared, consent, outcome)?;
-            let epoch = compared.epoch;
+            let epoch = match compared.as_deref_mut() {
+                Some(compared) => self.act(cpu, compared, consent, outcome)?,
+                None => match self.holds_already(cpu, me, consent, outcome)? {
+                    Some(epoch) => epoch,
+                    None => self.compare_and_act(cpu, me, consent, outcome)?,
+                },
+            };
             slot.record.epoch.store(epoch, Ordering::Relaxed);
             let counted = slot.record.counted.load(Ordering::Relaxed) != 0;
             // In a meeting the epoch cannot move, and the leader counts everybody at its end.
@@ -123,26 +133,81 @@ impl<const CPUS: usize> CacheSync<CPUS> {
         Err(Error::TargetBusy)
     }
 
-    /// Acts on what was found, again if a register did not keep its value.
+    /// Turns caching on, if that is all this CPU needs: the epoch of the target it holds then. `None`
+    /// when anything else may differ.
+    fn holds_already<K: FnMut(usize)>(
+        &self,
+        cpu: &mut impl CpuOps,
+        me: Me<'_>,
+        consent: &Consent<K>,
+        outcome: &mut Outcome,
+    ) -> Result<Option<u32>, Error> {
+        let Decided {
+            platform, policy, ..
+        } = me.decided;
+        self.yield_to_siblings(cpu, me, consent);
+        let arrival = arrival(self.slot(me.number)?);
+        let mut held = false;
+        let epoch = self.target.read(cpu, policy.bounds.finish, |cpu, words| {
+            held = holds(cpu, words, platform, policy, arrival);
+        });
+        let epoch = epoch.ok_or(Error::TargetBusy)?;
+        // No sibling opened a window meanwhile: this CPU stood still for none.
+        if !held {
+            return Ok(None);
+        }
+        if turn_caching_on(cpu) {
+            outcome.changes |= Changes::CACHING;
+            outcome.path = dearer(outcome.path, Path::CachingOn);
+        }
+        Ok(Some(epoch))
+    }
+
+    /// Compares this CPU in full, and acts on what is found.
+    #[inline(never)] // what was compared is not to be on the stack of those who hold the target
+    fn compare_and_act<K: FnMut(usize)>(
+        &self,
+        cpu: &mut impl CpuOps,
+        me: Me<'_>,
+        consent: &mut Consent<K>,
+        outcome: &mut Outcome,
+    ) -> Result<u32, Error> {
+        self.act(cpu, &mut Compared::nothing(me), consent, outcome)
+    }
+
+    /// Acts on what was found, if that is still what counts, or compares anew: the epoch of the target
+    /// this CPU holds then.
     fn act<K: FnMut(usize)>(
         &self,
         cpu: &mut impl CpuOps,
         compared: &mut Compared<'_>,
         consent: &mut Consent<K>,
         outcome: &mut Outcome,
+    ) -> Result<u32, Error> {
+        if !compared.fresh || compared.epoch != self.target.online().epoch() {
+            compared.fresh = false;
+            let decided = compared.me.decided;
+            compared.epoch = self.copy_target(decided, cpu, &mut compared.want)?;
+        }
+        self.act_until_kept(cpu, compared, consent, outcome)?;
+        Ok(compared.epoch)
+    }
+
+    /// Acts on what was found, again if a register did not keep its value.
+    fn act_until_kept<K: FnMut(usize)>(
+        &self,
+        cpu: &mut impl CpuOps,
+        compared: &mut Compared<'_>,
+        consent: &mut Consent<K>,
+        outcome: &mut Outcome,
     ) -> Result<(), Error> {
-        let bounds = &compared.decided.policy.bounds;
-        let core = Core::of(&self.slots, compared.number);
         let mut attempt = 1;
         let mut torn = false;
         loop {
             if !compared.fresh {
-                if matches!(consent, Consent::Ask(_)) {
-                    // A sibling that came first may be waiting for this CPU.
-                    hold_point(core, cpu, bounds, usize::MAX);
-                }
+                self.yield_to_siblings(cpu, compared.me, consent);
                 let looked = self.look(cpu, compared);
-                looked.inspect_err(|_| turn_caching_on(cpu))?;
+                looked.inspect_err(|_| _ = turn_caching_on(cpu))?;
             }
             let result = self.act_once(cpu, compared, consent, outcome);
             compared.fresh = false;
@@ -166,13 +231,11 @@ impl<const CPUS: usize> CacheSync<CPUS> {
         consent: &mut Consent<K>,
         outcome: &mut Outcome,
     ) -> Result<(), Error> {
-        let Compared {
-            number, want, plan, ..
-        } = compared;
+        let Compared { me, want, plan, .. } = compared;
         let Decided {
             platform, policy, ..
-        } = compared.decided;
-        let (slot, core) = (self.slot(*number)?, Core::of(&self.slots, *number));
+        } = me.decided;
+        let (slot, core) = (self.slot(me.number)?, Core::of(&self.slots, me.number));
         outcome.changes |= plan.changes();
         let asks = matches!(consent, Consent::Ask(_)) && plan.need() == Need::Window;
         if asks {
@@ -192,6 +255,19 @@ impl<const CPUS: usize> CacheSync<CPUS> {
             leave(core, cpu);
         }
         result
+    }
+
+    /// Stands still for a sibling that came first and may be waiting for this CPU.
+    fn yield_to_siblings<K: FnMut(usize)>(
+        &self,
+        cpu: &mut impl CpuOps,
+        me: Me<'_>,
+        consent: &Consent<K>,
+    ) {
+        if matches!(consent, Consent::Ask(_)) {
+            let core = Core::of(&self.slots, me.number);
+            hold_point(core, cpu, &me.decided.policy.bounds, usize::MAX);
+        }
     }
 
     /// Makes sure no sibling runs during the window that follows.

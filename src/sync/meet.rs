@@ -1,6 +1,7 @@
 //! The rendezvous as the kernel sees it: resync, run-time change, check.
 
 use super::compared::Compared;
+use super::in_line::Me;
 use super::step::Work;
 use super::{CacheSync, Decided, RUNNING, Summary};
 use crate::atomic::Ordering;
@@ -126,7 +127,7 @@ impl<const CPUS: usize> CacheSync<CPUS> {
         }
         let mut work = None;
         let attended = masked(cpu, |cpu| {
-            let mut compared = Compared::nothing(decided, number);
+            let mut compared = Compared::nothing(Me { decided, number });
             if self.compares_early(decided, &meeting) {
                 // What cannot be read now is tried again, and reported, when this CPU's turn comes.
                 let _ = self.compare(cpu, &mut compared);
@@ -194,7 +195,11 @@ impl<const CPUS: usize> CacheSync<CPUS> {
                 None => true,
             },
             step: |cpu: &mut C| {
-                self.step(cpu, &mut Compared::nothing(decided, me));
+                let leader = Me {
+                    decided,
+                    number: me,
+                };
+                self.step(cpu, &mut Compared::nothing(leader));
             },
             close: |_: &mut C| {
                 let (counts, counted) = self.summary(me);

@@ -4,8 +4,7 @@
 
 use core::fmt;
 
-use super::compared::Compared;
-use super::in_line::nobody_else;
+use super::in_line::{Me, nobody_else};
 use super::{CacheSync, RUNNING, SUSPENDED};
 use crate::atomic::Ordering;
 use crate::cpu::CpuOps;
@@ -101,8 +100,11 @@ impl<const CPUS: usize> CacheSync<CPUS> {
             }
         }
         boot.set_state(cpu, CpuState::Running);
-        let compared = &mut Compared::nothing(decided, me);
-        let outcome = self.bring_in_line(cpu, compared, &mut nobody_else());
+        let this = Me {
+            decided,
+            number: me,
+        };
+        let outcome = self.bring_in_line(cpu, this, None, &mut nobody_else());
         if outcome.error.is_none() {
             // A locked instruction: not before this CPU's MTRRs are on again.
             self.target.recount(1);

@@ -58,9 +58,10 @@ impl<const CPUS: usize> CacheSync<CPUS> {
         let work = Work::from_word(self.gate.work.load(Ordering::Acquire));
         let consent = &mut Consent::<fn(usize)>::Meeting;
         match work {
-            Work::Resync if !self.pending(compared.number) => {}
+            Work::Resync if !self.pending(compared.me.number) => {}
             Work::Resync | Work::Change => {
-                let _ = self.bring_in_line(cpu, compared, consent);
+                let me = compared.me;
+                let _ = self.bring_in_line(cpu, me, Some(compared), consent);
             }
             Work::Check => self.check_step(cpu, compared),
         }
@@ -69,10 +70,10 @@ impl<const CPUS: usize> CacheSync<CPUS> {
 
     /// The check-only step: writes down what differs.
     fn check_step(&self, cpu: &mut impl CpuOps, compared: &mut Compared<'_>) {
-        let Ok(slot) = self.slot(compared.number) else {
+        let Ok(slot) = self.slot(compared.me.number) else {
             return;
         };
-        let windows = Core::of(&self.slots, compared.number).sibling_windows();
+        let windows = Core::of(&self.slots, compared.me.number).sibling_windows();
         let looked = if compared.fresh && windows == compared.windows {
             Ok(())
         } else {
@@ -82,7 +83,7 @@ impl<const CPUS: usize> CacheSync<CPUS> {
             Ok(()) => compared.found(),
             Err(error) => (Changes::empty(), Some(error)),
         };
-        let routing = &compared.decided.routing;
+        let routing = &compared.me.decided.routing;
         if routing.differs(&routing.capture_same(cpu)) {
             changes |= Changes::ROUTING;
         }

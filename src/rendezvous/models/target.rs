@@ -22,8 +22,11 @@ fn come_online(target: &Target<2>, patience: u64, times: u32) -> Result<u64, &'s
     let cpu = &mut Cpu::default();
     for _ in 0..times {
         let mut words = [0; 2];
-        let take = |from: Words<'_>| words.iter_mut().zip(from).for_each(|(to, word)| *to = word);
-        let epoch = target.copy(cpu, patience, take).ok_or("busy")?;
+        let take = |_: &mut Cpu, from: Words<'_>| {
+            let pairs = words.iter_mut().zip(from);
+            pairs.for_each(|(to, word)| *to = word);
+        };
+        let epoch = target.read(cpu, patience, take).ok_or("busy")?;
         assert_eq!(words[0], words[1], "a copy of two targets");
         if target.join(epoch).is_ok() {
             assert_eq!(
