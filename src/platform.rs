@@ -64,7 +64,11 @@ impl Platform {
         } else {
             None
         };
-        let tme = found.tme_activate(cpu);
+        let tme = match guest {
+            None => found.tme_activate(cpu),
+            // CPUID shows the host's feature; the register is the hypervisor's.
+            Some(_) => None,
+        };
         let taken = match syscfg {
             Some(syscfg) => found.sme_bits(syscfg),
             None => tme.map_or(0, tme_bits),

@@ -223,23 +223,17 @@ fn an_ap_with_another_count_of_pairs_gets_its_pat_and_is_named() {
 }
 
 fn guest(tdx: bool) -> Config {
-    let mut config = if tdx {
-        Config::new(2, 2)
-    } else {
-        let mut config = Config::amd(2, 2);
-        // SME and SEV exist.
-        let words = CpuidWords {
-            eax: 0b11,
-            ebx: 5 << 6 | 47,
-            ..CpuidWords::default()
-        };
-        config.cpuid.push((None, 0x8000_001f, 0, words));
-        config.other_msrs.insert(MsrAddr::SEV_STATUS.0, 0b111);
-        config
+    if tdx {
+        return Config::new(2, 2).with_tme(6).tdx_guest();
+    }
+    let mut config = Config::amd(2, 2).snp_guest();
+    // SME and SEV exist.
+    let words = CpuidWords {
+        eax: 0b11,
+        ebx: 5 << 6 | 47,
+        ..CpuidWords::default()
     };
-    config.tdx = tdx;
-    config.hypervisor = true;
-    config.cd_faults = true;
+    config.cpuid.push((None, 0x8000_001f, 0, words));
     config
 }
 
@@ -279,6 +273,8 @@ fn confidential_guests_use_the_pat_alone_and_never_touch_caches() {
             for cpu in 0..4 {
                 let counters = machine.counters(cpu);
                 assert_eq!((counters.wbinvd, counters.cr0_writes), (0, 0));
+                let tme = |op: &Op| matches!(op, Op::Rdmsr(0x982, _));
+                assert!(!machine.ops(cpu).iter().any(tme), "it may not exist");
             }
         }
     });
