@@ -43,7 +43,8 @@ use crate::routing::Routing;
 use crate::snapshot::{SNAPSHOT_WORDS, Snapshot};
 use crate::topology::Place;
 
-use self::in_line::{Consent, Me};
+use self::compared::Me;
+use self::in_line::Consent;
 
 /// Life of the machine, as far as the target goes.
 const RUNNING: u32 = 1;

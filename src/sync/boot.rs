@@ -1,6 +1,7 @@
 //! The beginning of a machine's life: what it can do, and what every CPU is to have.
 
-use super::in_line::{Me, nobody_else};
+use super::compared::Me;
+use super::in_line::nobody_else;
 use super::{CacheSync, Decided, RUNNING, numbering};
 use crate::atomic::Ordering;
 use crate::cpu::{CpuOps, CpuidReader};

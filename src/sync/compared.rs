@@ -1,13 +1,19 @@
 //! One CPU beside its copy of the target: what was found, before anything is done about it.
 
-use super::in_line::Me;
 use super::{CacheSync, Decided, arrival};
 use crate::cpu::CpuOps;
 use crate::delta::Changes;
 use crate::error::Error;
-use crate::program::Plan;
+use crate::program::{Plan, holds};
 use crate::rendezvous::hold::Core;
 use crate::snapshot::Snapshot;
+
+/// The CPU that runs this.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Me<'a> {
+    pub(super) decided: &'a Decided,
+    pub(super) number: usize,
+}
 
 /// This CPU, what it was found to have, and its copy of the target: on its stack until it has acted.
 #[derive(Debug)]
@@ -61,6 +67,25 @@ impl<const CPUS: usize> CacheSync<CPUS> {
         compared.fresh = true;
         compared.ticks = cpu.rdtsc().saturating_sub(since);
         Ok(())
+    }
+
+    /// The epoch of the target, if this CPU's registers hold it: nothing is copied. `None` when anything
+    /// may differ; only reads. No sibling opens a window meanwhile, since this CPU stands still for none.
+    pub(super) fn holds_already(
+        &self,
+        cpu: &mut impl CpuOps,
+        me: Me<'_>,
+    ) -> Result<Option<u32>, Error> {
+        let Decided {
+            platform, policy, ..
+        } = me.decided;
+        let arrival = arrival(self.slot(me.number)?);
+        let mut held = false;
+        let epoch = self.target.read(cpu, policy.bounds.finish, |cpu, words| {
+            held = holds(cpu, words, platform, policy, arrival);
+        });
+        let epoch = epoch.ok_or(Error::TargetBusy)?;
+        Ok(held.then_some(epoch))
     }
 
     /// Compares this CPU with the copy of the target; only reads.

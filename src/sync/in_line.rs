@@ -3,25 +3,18 @@
 //! Owns the choice between acting, asking siblings and postponing; the instructions are
 //! [`crate::program`]'s, the asking is the rendezvous'.
 
-use super::compared::Compared;
-use super::{CacheSync, Decided, arrival};
+use super::compared::{Compared, Me};
+use super::{CacheSync, Decided};
 use crate::atomic::Ordering;
 use crate::cpu::CpuOps;
 use crate::delta::Changes;
 use crate::error::{Error, Left};
 use crate::policy::Bounds;
-use crate::program::{Need, flush_tlb, holds, turn_caching_on};
+use crate::program::{Need, flush_tlb, turn_caching_on};
 use crate::regs::MsrAddr;
 use crate::rendezvous::hold::{Core, Refused, enter, hold_point, leave};
 use crate::rendezvous::slot::publish;
 use crate::report::{NO_MEETING, Outcome, Path};
-
-/// The CPU that runs this.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Me<'a> {
-    pub(super) decided: &'a Decided,
-    pub(super) number: usize,
-}
 
 /// Who makes sure that no sibling runs anything but a wait loop during a window.
 #[derive(Debug)]
@@ -115,10 +108,7 @@ impl<const CPUS: usize> CacheSync<CPUS> {
         for _ in 0..COPIES {
             let epoch = match compared.as_deref_mut() {
                 Some(compared) => self.act(cpu, compared, consent, outcome)?,
-                None => match self.holds_already(cpu, me, consent, outcome)? {
-                    Some(epoch) => epoch,
-                    None => self.compare_and_act(cpu, me, consent, outcome)?,
-                },
+                None => self.act_by_itself(cpu, me, consent, outcome)?,
             };
             slot.record.epoch.store(epoch, Ordering::Relaxed);
             let counted = slot.record.counted.load(Ordering::Relaxed) != 0;
@@ -133,38 +123,27 @@ impl<const CPUS: usize> CacheSync<CPUS> {
         Err(Error::TargetBusy)
     }
 
-    /// Turns caching on, if that is all this CPU needs: the epoch of the target it holds then. `None`
-    /// when anything else may differ.
-    fn holds_already<K: FnMut(usize)>(
+    /// Turns caching on, if that is all this CPU needs, or compares it in full and acts: the epoch of
+    /// the target it holds then.
+    fn act_by_itself<K: FnMut(usize)>(
         &self,
         cpu: &mut impl CpuOps,
         me: Me<'_>,
-        consent: &Consent<K>,
+        consent: &mut Consent<K>,
         outcome: &mut Outcome,
-    ) -> Result<Option<u32>, Error> {
-        let Decided {
-            platform, policy, ..
-        } = me.decided;
+    ) -> Result<u32, Error> {
         self.yield_to_siblings(cpu, me, consent);
-        let arrival = arrival(self.slot(me.number)?);
-        let mut held = false;
-        let epoch = self.target.read(cpu, policy.bounds.finish, |cpu, words| {
-            held = holds(cpu, words, platform, policy, arrival);
-        });
-        let epoch = epoch.ok_or(Error::TargetBusy)?;
-        // No sibling opened a window meanwhile: this CPU stood still for none.
-        if !held {
-            return Ok(None);
-        }
+        let Some(epoch) = self.holds_already(cpu, me)? else {
+            return self.compare_and_act(cpu, me, consent, outcome);
+        };
         if turn_caching_on(cpu) {
             outcome.changes |= Changes::CACHING;
             outcome.path = dearer(outcome.path, Path::CachingOn);
         }
-        Ok(Some(epoch))
+        Ok(epoch)
     }
 
-    /// Compares this CPU in full, and acts on what is found.
-    #[inline(never)] // what was compared is not to be on the stack of those who hold the target
+    #[inline(never)] // what is compared is not to be on the stack of those who hold the target
     fn compare_and_act<K: FnMut(usize)>(
         &self,
         cpu: &mut impl CpuOps,

@@ -1,7 +1,6 @@
 //! The rendezvous as the kernel sees it: resync, run-time change, check.
 
-use super::compared::Compared;
-use super::in_line::Me;
+use super::compared::{Compared, Me};
 use super::step::Work;
 use super::{CacheSync, Decided, RUNNING, Summary};
 use crate::atomic::Ordering;

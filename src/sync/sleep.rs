@@ -4,7 +4,8 @@
 
 use core::fmt;
 
-use super::in_line::{Me, nobody_else};
+use super::compared::Me;
+use super::in_line::nobody_else;
 use super::{CacheSync, RUNNING, SUSPENDED};
 use crate::atomic::Ordering;
 use crate::cpu::CpuOps;
