@@ -7,6 +7,7 @@ use core::fmt;
 
 use raw_cpuid::{CpuId, CpuIdReader, CpuIdResult};
 
+use crate::combine::CombineRule;
 use crate::cpu::{CpuOps, CpuidReader};
 use crate::error::{Error, Left};
 use crate::policy::{CacheFlush, Policy};
@@ -35,6 +36,8 @@ pub struct Platform {
     pub pat: Result<(), Error>,
     /// Address bits the MTRRs decode.
     pub phys_bits: PhysBits,
+    /// Whose table says what MTRR type and PAT type make of a page together.
+    pub rule: CombineRule,
     /// Whether AMD's SYSCFG and TOP_MEM2 exist.
     pub amd: bool,
     /// Whether Intel's IA32_TME_ACTIVATE exists.
@@ -77,6 +80,11 @@ impl Platform {
             mtrr: mtrr_part(cpu, found.mtrr && guest.is_none()),
             pat: pat_part(cpu, found.pat),
             phys_bits: width(found.width.saturating_sub(taken)),
+            rule: if found.amd {
+                CombineRule::Amd
+            } else {
+                CombineRule::Intel
+            },
             // KVM has SYSCFG and not TOP_MEM2: a guest of it is left with neither.
             amd: syscfg.is_some() && cpu.rdmsr(MsrAddr::TOP_MEM2).is_ok(),
             tme: tme.is_some(),

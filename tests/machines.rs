@@ -5,6 +5,7 @@ mod common;
 
 use common::one_cpu::another_map;
 use common::{Kernel, MODES, SCOPES, aps, assert_all_equal, outcome, policy, with_pat};
+use mtrr_pat::combine::CombineRule;
 use mtrr_pat::cpu::CpuidWords;
 use mtrr_pat::delta::Changes;
 use mtrr_pat::error::Error;
@@ -269,6 +270,12 @@ fn confidential_guests_use_the_pat_alone_and_never_touch_caches() {
                 (platform.guest, platform.mtrr),
                 (Some(kind), Err(Error::NoMtrr))
             );
+            let rule = if tdx {
+                CombineRule::Intel
+            } else {
+                CombineRule::Amd
+            };
+            assert_eq!(platform.rule, rule, "though SYSCFG is not to be had");
             assert_only_pat_done(&kernel, &machine);
             for cpu in 0..4 {
                 let counters = machine.counters(cpu);

@@ -47,7 +47,7 @@ const FULL: LayoutError = LayoutError::MapFull { capacity: REGIONS };
 /// let mut edit = Edit::of(&boot)?;
 /// edit.set(Region::mmio(0xd000_0000, 0xe000_0000, MemType::WriteCombining))?;
 /// if let Outcome::Exact(plan) = edit.plan()? {
-///     let target = edit.target(&plan);
+///     let target = edit.target(&plan)?;
 ///     // The firmware's range stays where it is; one register is new.
 ///     assert_eq!(target.variable[0], boot.variable[0]);
 ///     assert_eq!(target.variable[1].base, 0xd000_0001);
@@ -238,8 +238,10 @@ impl Edit {
 
     /// The state to bring to every CPU: what the snapshot held, but for the fixed ranges set, the
     /// variable ranges and the default type.
-    #[must_use]
-    pub fn target(&self, plan: &Plan) -> Snapshot {
+    ///
+    /// # Errors
+    /// As for [`Plan::target`]; none for a plan of this map.
+    pub fn target(&self, plan: &Plan) -> Result<Snapshot, LayoutError> {
         plan.target(&self.base)
     }
 

@@ -2,6 +2,8 @@
 
 use core::fmt;
 
+use crate::ranges::PhysBits;
+
 /// What is wrong with a region.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Flaw {
@@ -80,6 +82,20 @@ pub enum LayoutError {
         /// First byte of such an overlap.
         addr: u64,
     },
+    /// The plan has more registers than the machine it is to go to.
+    DoesNotFit {
+        /// Registers of the plan.
+        planned: usize,
+        /// Variable ranges of the machine.
+        exist: usize,
+    },
+    /// The plan was made for another address width than the machine has.
+    OtherWidth {
+        /// The plan's.
+        planned: PhysBits,
+        /// The machine's.
+        exist: PhysBits,
+    },
     /// The answer did not pass the check by [`lookup`](crate::lookup) and is withheld: a defect of
     /// this crate.
     Unverified {
@@ -109,6 +125,12 @@ impl fmt::Display for LayoutError {
             }
             Self::NoSuchRange => f.write_str("no variable range of that type lies there"),
             Self::Undefined { addr } => write!(f, "undefined overlap at {addr:#x}"),
+            Self::DoesNotFit { planned, exist } => {
+                write!(f, "the plan has {planned} registers, the machine {exist}")
+            }
+            Self::OtherWidth { planned, exist } => {
+                write!(f, "the plan is for {planned}, the machine has {exist}")
+            }
             Self::Unverified { addr } => write!(f, "planned a wrong type at {addr:#x}, withheld"),
         }
     }

@@ -2,6 +2,7 @@
 
 use core::fmt;
 
+use super::error::LayoutError;
 use super::region::{Kind, Priority};
 use super::states::{TYPES, of_rank, rank};
 use super::verify::{Pieces, map_of};
@@ -110,12 +111,26 @@ impl Plan {
     ///
     /// What can stay is left as it is, for each register that differs costs a write: a range that
     /// `base` has already stays in its slot, and an unused slot keeps what it holds, V clear.
-    #[must_use]
-    pub fn target(&self, base: &Snapshot) -> Snapshot {
+    ///
+    /// # Errors
+    /// [`LayoutError::DoesNotFit`], [`LayoutError::OtherWidth`]: the plan was made for another machine.
+    pub fn target(&self, base: &Snapshot) -> Result<Snapshot, LayoutError> {
+        if base.phys_bits != self.bits {
+            return Err(LayoutError::OtherWidth {
+                planned: self.bits,
+                exist: base.phys_bits,
+            });
+        }
         let mut target = *base;
         let kept = MtrrDefType::from_raw(base.def_type.raw() & !0xff | MtrrDefType::E);
         target.def_type = MtrrDefType::from_raw(kept.raw() | u64::from(self.default.raw()));
         let count = base.variable_count();
+        if self.len > count {
+            return Err(LayoutError::DoesNotFit {
+                planned: self.len,
+                exist: count,
+            });
+        }
         let slots = target.variable.get_mut(..count).unwrap_or_default();
         let mut placed = [false; MAX_VARIABLE];
         for slot in slots.iter_mut().filter(|slot| slot.valid()) {
@@ -131,7 +146,7 @@ impl Plan {
                 *slot = *range;
             }
         }
-        target
+        Ok(target)
     }
 }
 

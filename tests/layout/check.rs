@@ -43,7 +43,7 @@ pub fn may_become(kind: Kind, want: MemType, got: MemType) -> bool {
 
 /// Checks a plan page by page where anything may change; returns what it loses.
 pub fn losses_by_page(problem: &Problem, plan: &Plan) -> Lost {
-    let target = plan.target(&machine(problem));
+    let target = plan.target(&machine(problem)).unwrap();
     let mut points = problem.cuts();
     for range in plan.registers() {
         let (start, size) = range.block(problem.bits).expect("masks are contiguous");

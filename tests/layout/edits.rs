@@ -57,7 +57,7 @@ fn half_a_fixed_register() {
     let mut edit = Edit::of(&boot).expect("on");
     edit.set(Region::ram(0xf_0000, 0xf_4000, WP))
         .expect("on steps");
-    let target = edit.target(&exact(edit.plan()));
+    let target = edit.target(&exact(edit.plan())).unwrap();
     let mut want = boot;
     want.fixed[9] = 0x0606_0606_0505_0505;
     assert_eq!(target, want);
@@ -94,7 +94,7 @@ fn fixed_boundaries_must_fall_on_steps() {
         edit.set(Region::ram(0, (1 << 36) + PAGE, UC)),
         flaw(Flaw::OutOfSpace)
     );
-    assert_eq!(edit.target(&exact(edit.plan())), boot);
+    assert_eq!(edit.target(&exact(edit.plan())).unwrap(), boot);
 }
 
 #[test]
@@ -107,7 +107,7 @@ fn dram_bits_stay() {
     assert_eq!(refused, Err(LayoutError::DramBits { addr: 0xc_0000 }));
     edit.set(Region::mmio(0xa_0000, 0xc_0000, UC))
         .expect("UC goes with both");
-    let target = edit.target(&exact(edit.plan()));
+    let target = edit.target(&exact(edit.plan())).unwrap();
     assert_eq!(target.fixed[2], 0x1818_1818_1818_1818);
     assert_eq!(target.fixed[3], boot.fixed[3]);
 }
@@ -118,7 +118,7 @@ fn across_one_mib() {
     let mut edit = Edit::of(&boot).expect("on");
     edit.set(Region::ram(0xe_0000, 3 * MIB, UC))
         .expect("on steps");
-    let target = edit.target(&exact(edit.plan()));
+    let target = edit.target(&exact(edit.plan())).unwrap();
     assert_eq!([7, 8, 9, 10].map(|word| target.fixed[word]), [0; 4]);
     assert_eq!(target.fixed[6], boot.fixed[6]);
     assert_eq!(
@@ -134,7 +134,7 @@ fn below_one_mib_without_fixed_ranges() {
     let mut edit = Edit::of(&boot).expect("on");
     edit.set(Region::mmio(0x3000, 0x5000, UC))
         .expect("any page");
-    let target = edit.target(&exact(edit.plan()));
+    let target = edit.target(&exact(edit.plan())).unwrap();
     let types = [0x2000, 0x3000, 0x4000, 0x5000].map(|addr| at(&target, addr));
     assert_eq!(types, [WB, UC, UC, WB]);
     assert_eq!(target.fixed, boot.fixed);
@@ -160,7 +160,7 @@ fn a_framebuffer_takes_one_free_slot_and_leaves_the_rest() {
     let mut edit = Edit::of(&boot).expect("on");
     edit.set(Region::mmio(0xd000_0000, 0xe000_0000, WC))
         .expect("sound");
-    let target = edit.target(&exact(edit.plan()));
+    let target = edit.target(&exact(edit.plan())).unwrap();
     assert_eq!(writes(&boot, &target), 2);
     assert_eq!(at(&target, 0xd800_0000), WC);
     assert_eq!(at(&target, 0xe000_0000), UC);
@@ -168,7 +168,7 @@ fn a_framebuffer_takes_one_free_slot_and_leaves_the_rest() {
     let mut undo = Edit::of(&target).expect("on");
     undo.remove(0xd000_0000..0xe000_0000, WC)
         .expect("it is there");
-    let undone = undo.target(&exact(undo.plan()));
+    let undone = undo.target(&exact(undo.plan())).unwrap();
     assert_eq!(writes(&target, &undone), 1);
     assert_eq!(at(&undone, 0xd800_0000), UC);
 }
@@ -196,7 +196,7 @@ fn room_is_made_where_the_firmware_was_wasteful() {
         .expect("sound");
     let plan = exact(edit.keep_free(2).plan());
     assert!(plan.registers().len() <= 8);
-    let target = edit.target(&plan);
+    let target = edit.target(&plan).unwrap();
     for (addr, want) in [
         (0x7fff_f000, WB),
         (0x8000_0000, UC),
@@ -209,6 +209,31 @@ fn room_is_made_where_the_firmware_was_wasteful() {
     ] {
         assert_eq!(at(&target, addr), want, "{addr:#x}");
     }
+}
+
+/// A target with a part of the plan would be another map.
+#[test]
+fn a_plan_for_another_machine_is_refused() {
+    let blocks = [(0, GIB, WB), (2 * GIB, GIB, WB)];
+    let boot = machine(36, 8, UC, &blocks);
+    let mut edit = Edit::of(&boot).expect("on");
+    edit.set(Region::mmio(0xd000_0000, 0xe000_0000, WC))
+        .expect("sound");
+    let plan = exact(edit.plan());
+    let planned = plan.registers().len();
+    for exist in [planned - 1, 0] {
+        let other = machine(36, exist as u64, UC, &blocks[..exist.min(2)]);
+        let refused = Err(LayoutError::DoesNotFit { planned, exist });
+        assert_eq!(plan.target(&other), refused);
+    }
+    let enough = machine(36, planned as u64, UC, &blocks);
+    assert!(plan.target(&enough).is_ok());
+    let wider = machine(46, 8, UC, &blocks);
+    let refused = Err(LayoutError::OtherWidth {
+        planned: boot.phys_bits,
+        exist: wider.phys_bits,
+    });
+    assert_eq!(plan.target(&wider), refused);
 }
 
 #[test]
@@ -251,7 +276,7 @@ fn ranges_taken_out() {
     );
     edit.remove(GIB..2 * GIB, WC).expect("it is there");
     edit.remove(GIB..2 * GIB, UC).expect("it is there");
-    let target = edit.target(&exact(edit.plan()));
+    let target = edit.target(&exact(edit.plan())).unwrap();
     assert_eq!(at(&target, GIB), WB);
     assert_eq!(writes(&boot, &target), 2);
 }
@@ -329,7 +354,7 @@ fn random_edits_change_what_was_asked_and_nothing_else() {
             Outcome::Relaxed { .. } => panic!("not asked for"),
         };
         solved += 1;
-        let target = edit.target(&plan);
+        let target = edit.target(&plan).unwrap();
         let mut points = vec![0, fixed_end, 1 << 32, boot.phys_bits.end()];
         points.extend(edits.iter().flat_map(|region| [region.start, region.end]));
         for range in boot.variable.iter().chain(&target.variable) {

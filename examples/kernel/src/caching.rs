@@ -184,14 +184,10 @@ fn wc_range(target: &Snapshot, round: u32) -> Option<(usize, VariableMtrr)> {
     Some((pair, ours(target.phys_bits, round)?))
 }
 
-/// Whose table of MTRR and PAT types holds here, by CPUID's vendor.
+/// Whose table of MTRR and PAT types holds here.
 pub fn rule() -> CombineRule {
-    let leaf = core::arch::x86_64::__cpuid(0);
-    let vendor = [leaf.ebx, leaf.edx, leaf.ecx].map(u32::to_le_bytes);
-    match vendor.as_flattened() {
-        b"AuthenticAMD" | b"HygonGenuine" => CombineRule::Amd,
-        _ => CombineRule::Intel,
-    }
+    SYNC.platform()
+        .map_or(CombineRule::Intel, |platform| platform.rule)
 }
 
 /// Whether write-combining may be had: the command line may say `nowc`.

@@ -68,7 +68,7 @@ pub fn planned(
     range: &Range<u64>,
     memtype: MemType,
     ram_end: u64,
-) -> Result<Option<(Edit, Plan)>, LayoutError> {
+) -> Result<Option<(Edit, Plan, Snapshot)>, LayoutError> {
     let mut edit = Edit::of(now)?;
     edit.set(Region::mmio(range.start, range.end, memtype).priority(Priority::High))?;
     let mut outcome = edit.plan()?;
@@ -85,7 +85,10 @@ pub fn planned(
         outcome = edit.replan_least_damage(unsafe { &mut *PLANNING.get() })?;
     }
     Ok(match outcome {
-        Outcome::Exact(plan) | Outcome::Relaxed { plan, .. } => Some((edit, plan)),
+        Outcome::Exact(plan) | Outcome::Relaxed { plan, .. } => {
+            let target = edit.target(&plan)?;
+            Some((edit, plan, target))
+        }
         Outcome::Impossible { .. } => None,
     })
 }
@@ -122,14 +125,13 @@ impl Verdict {
         println!("round {round}: wc: {area}");
         let raw_before = *caching::wanted();
         let plan = planned(&before, &area.range, MemType::WriteCombining, self.ram_end);
-        let (edit, plan) = match plan {
+        let (edit, plan, target) = match plan {
             Ok(Some(planned)) => planned,
             Ok(None) => {
                 return println!("round {round}: wc: no plan is allowed to give so much up");
             }
             Err(error) => return self.failed(format_args!("wc: {error}")),
         };
-        let target = edit.target(&plan);
         print_plan(round, &before, &plan);
         for loss in edit.losses(&plan) {
             let (first, last) = (loss.start, loss.end - 1);

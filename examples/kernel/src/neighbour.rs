@@ -76,14 +76,12 @@ impl Verdict {
 
     fn make_write_back(&mut self, before: &Snapshot, range: &Range<u64>) -> bool {
         match planned(before, range, MemType::WriteBack, self.ram_end) {
-            Ok(Some((edit, plan))) => {
-                let target = edit.target(&plan);
-                self.expect(
+            Ok(Some((_, _, target))) => self
+                .expect(
                     "write-back for the frame buffer",
                     caching::change_to(&target),
                 )
-                .is_some()
-            }
+                .is_some(),
             Ok(None) => {
                 self.failed(format_args!("neighbour: no plan"));
                 false

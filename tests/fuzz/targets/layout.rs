@@ -147,7 +147,7 @@ fn edits(bytes: &mut Bytes) {
     for outcome in [edit.plan(), edit.replan()] {
         if let Ok(Outcome::Exact(plan)) = outcome {
             assert!(plan.registers().len() <= boot.variable_count());
-            let target = edit.target(&plan);
+            let target = edit.target(&plan).unwrap();
             for region in edit.regions() {
                 if let Want::Type(memtype) = region.want {
                     for addr in [region.start, region.end - naive::PAGE] {
