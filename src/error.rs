@@ -29,6 +29,33 @@ impl fmt::Display for Left {
     }
 }
 
+/// What a target takes over from the machine as it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Fixture {
+    /// [`Snapshot::cap`](crate::snapshot::Snapshot::cap).
+    Mtrrcap,
+    /// Whether there is a PAT.
+    Pat,
+    /// AMD's SYSCFG, and whether the fixed ranges show RdMem and WrMem.
+    Syscfg,
+    /// AMD's TOP_MEM2.
+    TopMem2,
+    /// [`Snapshot::phys_bits`](crate::snapshot::Snapshot::phys_bits).
+    Width,
+}
+
+impl fmt::Display for Fixture {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Mtrrcap => "MTRRCAP",
+            Self::Pat => "the presence of a PAT",
+            Self::Syscfg => "SYSCFG, or whether RdMem and WrMem are shown",
+            Self::TopMem2 => "TOP_MEM2",
+            Self::Width => "the address width",
+        })
+    }
+}
+
 /// Why an operation of this crate did not do what was asked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
@@ -42,7 +69,7 @@ pub enum Error {
         /// What MTRRCAP says.
         vcnt: u8,
     },
-    /// RDMSR raised #GP. Nothing was changed.
+    /// RDMSR raised #GP. No MTRR was written; the PAT was brought in line, if it could be read.
     ReadFault {
         /// The register.
         msr: MsrAddr,
@@ -81,7 +108,8 @@ pub enum Error {
         /// Its number.
         cpu: usize,
     },
-    /// A CPU came online, or to a meeting, a second time. Nothing was changed on it.
+    /// A CPU was declared starting, came online or came to a meeting a second time. Nothing was changed
+    /// on it.
     ArrivedTwice {
         /// Its number.
         cpu: usize,
@@ -96,7 +124,8 @@ pub enum Error {
         /// The lowest number among them.
         first: usize,
     },
-    /// CPUs came, but did not finish in time. All others did what they were to do.
+    /// CPUs came, but did not finish in time: the report counts them, and threads of their cores that
+    /// could not take their turn, as out of sync. All others did what they were to do.
     Stuck {
         /// How many.
         count: u32,
@@ -114,18 +143,40 @@ pub enum Error {
     /// It is postponed to the next rendezvous.
     TopologyUnknown,
     /// A sibling did not answer a hold in time. This CPU is postponed to the next rendezvous.
-    SiblingsNotHeld,
+    SiblingsNotHeld {
+        /// The number of the first that did not.
+        cpu: usize,
+    },
     /// The target kept changing, or is being changed for longer than a CPU waits. This CPU is
     /// postponed to the next rendezvous.
     TargetBusy,
-    /// A register of the wanted target has reserved bits or a reserved type set, or cannot be
-    /// changed on this machine. Nothing was changed on any CPU.
+    /// A register of the wanted target has reserved bits or a reserved type set. Nothing was changed on
+    /// any CPU.
     InvalidTarget {
         /// The register.
         msr: MsrAddr,
     },
-    /// The operation makes no sense now: a resume without a suspend, a change while suspended.
+    /// The wanted target is of another machine: what cannot be changed differs. Nothing was changed on
+    /// any CPU.
+    ForeignTarget {
+        /// What differs.
+        part: Fixture,
+    },
+    /// The operation makes no sense now: a resume without a suspend, a change while suspended. Nothing
+    /// was changed.
     WrongPhase,
+    /// Only the boot CPU may do this. Nothing was changed.
+    NotBootCpu {
+        /// The number given.
+        cpu: usize,
+        /// The boot CPU's.
+        boot: usize,
+    },
+    /// The boot CPU leads every rendezvous: it cannot be declared gone or parked. Nothing was changed.
+    IsBootCpu {
+        /// Its number.
+        cpu: usize,
+    },
     /// A register that was written cannot be read back.
     ReadBackFault {
         /// The register.
@@ -165,7 +216,7 @@ impl fmt::Display for Error {
             Self::TooManyVariable { vcnt } => {
                 write!(f, "MTRRCAP says {vcnt} variable ranges, at most 40 exist")
             }
-            Self::ReadFault { msr } => write!(f, "reading {msr} faulted; nothing was changed"),
+            Self::ReadFault { msr } => write!(f, "reading {msr} faulted; no MTRR was written"),
             Self::WriteFault { msr, value, left } => {
                 write!(f, "writing {value:#x} to {msr} faulted; {left}")
             }
@@ -174,7 +225,7 @@ impl fmt::Display for Error {
             ),
             Self::CapDiffers { cap } => write!(
                 f,
-                "MTRRCAP is {cap:#x} here, not the boot CPU's value; MTRRs were left alone"
+                "MTRRCAP is {cap:#x} here, not the boot CPU's value; only the PAT was brought in line"
             ),
             Self::NotInitialised => f.write_str("boot_init has not succeeded yet"),
             Self::AlreadyInitialised => f.write_str("boot_init has been called already"),
@@ -182,9 +233,11 @@ impl fmt::Display for Error {
                 write!(f, "CPU {cpu} is out of range: there is room for {cpus}")
             }
             Self::NotDeclared { cpu } => {
-                write!(f, "CPU {cpu} came online without being declared starting")
+                write!(f, "CPU {cpu} came online without being declared starting; left as it is")
             }
-            Self::ArrivedTwice { cpu } => write!(f, "CPU {cpu} arrived twice"),
+            Self::ArrivedTwice { cpu } => {
+                write!(f, "CPU {cpu} was declared or came a second time; left as it is")
+            }
             Self::Busy => f.write_str("another rendezvous is under way; nothing was changed"),
             Self::Missing { count, first } => write!(
                 f,
@@ -192,7 +245,7 @@ impl fmt::Display for Error {
             ),
             Self::Stuck { count, first } => write!(
                 f,
-                "{count} CPU(s) did not finish the rendezvous, CPU {first} first; all others did"
+                "{count} CPU(s) did not finish the rendezvous, CPU {first} first; the report says what became of each"
             ),
             Self::BootCpuSilent => f.write_str("the boot CPU fell silent; nothing was changed"),
             Self::SiblingStuck { cpu } => {
@@ -201,14 +254,26 @@ impl fmt::Display for Error {
             Self::TopologyUnknown => {
                 f.write_str("core topology unknown; postponed to the rendezvous")
             }
-            Self::SiblingsNotHeld => {
-                f.write_str("a sibling did not answer a hold; postponed to the rendezvous")
+            Self::SiblingsNotHeld { cpu } => {
+                write!(f, "sibling CPU {cpu} did not answer a hold; postponed to the rendezvous")
             }
             Self::TargetBusy => f.write_str("the target kept changing; postponed to the rendezvous"),
             Self::InvalidTarget { msr } => {
                 write!(f, "{msr} of the target cannot be set so; nothing was changed")
             }
-            Self::WrongPhase => f.write_str("not possible in this phase of suspend and resume"),
+            Self::ForeignTarget { part } => {
+                write!(f, "the target is of another machine: {part} differs; nothing was changed")
+            }
+            Self::WrongPhase => f.write_str(
+                "between suspend and boot_resume no CPU starts or meets, and nothing is resumed \
+                 without a suspend; nothing was changed",
+            ),
+            Self::NotBootCpu { cpu, boot } => {
+                write!(f, "CPU {cpu} is not the boot CPU, {boot} is; nothing was changed")
+            }
+            Self::IsBootCpu { cpu } => {
+                write!(f, "CPU {cpu} is the boot CPU and stays; nothing was changed")
+            }
             Self::ReadBackFault { msr, left } => write!(f, "reading back {msr} faulted; {left}"),
             Self::WriteIgnored { msr, value, left } => {
                 write!(f, "{msr} does not hold {value:#x} after the write; {left}")

@@ -36,6 +36,8 @@ const ONE: u32 = 8;
 /// What a CPU did in a meeting, below the meeting's number in its `arrived` word.
 const AT: u32 = 1;
 const DONE: u32 = 2;
+/// Went away without a step: there was nothing to do, or it looked too late.
+const LEFT: u32 = 3;
 
 /// Why a meeting did not come about. Nothing was changed on any CPU.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -166,6 +168,7 @@ impl Gate {
         });
         if result.is_err() {
             publish(cpu, &self.word, number | ABORTED);
+            meeting.arrive(cpu, number | LEFT);
         }
         self.led.store(0, Ordering::Release);
         result
@@ -277,7 +280,10 @@ impl Gate {
             meeting.arrive(cpu, number | AT);
             match self.wait_for_decision(meeting, cpu, number) {
                 Attended::Done => self.act(meeting, cpu, number, step),
-                nothing => nothing,
+                nothing => {
+                    meeting.arrive(cpu, number | LEFT);
+                    nothing
+                }
             }
         })
     }

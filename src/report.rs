@@ -194,14 +194,17 @@ pub struct CpuReport {
     pub holds: u32,
     /// Ticks it stood still for siblings.
     pub held_ticks: u64,
+    /// It came to a rendezvous and did not finish there, so far: it may be stuck, with caches off too,
+    /// and [`CpuReport::outcome`] is of before.
+    pub unfinished: bool,
 }
 
 impl CpuReport {
     /// Whether it is known to hold the target state.
     #[must_use]
     pub fn in_sync(&self) -> bool {
-        self.outcome
-            .is_some_and(|outcome| outcome.error.is_none() && outcome.path.in_sync())
+        let well = |outcome: Outcome| outcome.error.is_none() && outcome.path.in_sync();
+        !self.unfinished && self.outcome.is_some_and(well)
     }
 }
 
@@ -229,6 +232,7 @@ impl<'a> Report<'a> {
                 windows: slot.handshake.windows.load(Ordering::Acquire),
                 holds: slot.record.holds.load(Ordering::Relaxed),
                 held_ticks: slot.record.held.load(Ordering::Relaxed),
+                unfinished: slot.unfinished(),
             })
             .filter(|line| line.outcome.is_some() || line.state != CpuState::Absent)
     }
@@ -289,10 +293,17 @@ impl fmt::Display for Report<'_> {
         )?;
         for path in Path::ALL {
             self.numbers(f, path.name(), |line| {
-                line.outcome.is_some_and(|outcome| outcome.path == path)
+                !line.unfinished && line.outcome.is_some_and(|outcome| outcome.path == path)
             })?;
         }
-        self.numbers(f, "not up yet", |line| line.outcome.is_none())?;
+        self.numbers(f, "not finished", |line| line.unfinished)?;
+        let no_outcome = |line: &CpuReport| !line.unfinished && line.outcome.is_none();
+        self.numbers(f, "parked", |line| {
+            no_outcome(line) && line.state == CpuState::Parked
+        })?;
+        self.numbers(f, "not up yet", |line| {
+            no_outcome(line) && line.state != CpuState::Parked
+        })?;
         if self.cpus().any(|line| differed(&line, Changes::all())) {
             f.write_str("\n CPUs that differed, by group:")?;
         }

@@ -253,6 +253,16 @@ impl<const CPUS: usize> CacheSync<CPUS> {
         })
     }
 
+    fn expect_boot_cpu(&self, cpu: usize) -> Result<(), Error> {
+        self.slot(cpu)?;
+        let boot = self.boot.number.load(Ordering::Relaxed) as usize;
+        if cpu == boot {
+            Ok(())
+        } else {
+            Err(Error::NotBootCpu { cpu, boot })
+        }
+    }
+
     fn meeting<'a>(&'a self, decided: &'a Decided, me: usize) -> Meeting<'a> {
         Meeting {
             slots: &self.slots,

@@ -48,6 +48,7 @@ fn an_ap_that_never_arrives_is_missed_by_name_and_the_others_are_in_line_without
             for (cpu, before) in before.iter().enumerate() {
                 assert_eq!(machine.registers(cpu), *before, "nothing was changed");
             }
+            assert!(kernel.sync.report().cpus().all(|line| !line.unfinished));
             // One that declares it gone goes on without it.
             kernel.sync.offline(boot, 2).unwrap();
             let summary = kernel.resync(boot).unwrap();
@@ -56,6 +57,41 @@ fn an_ap_that_never_arrives_is_missed_by_name_and_the_others_are_in_line_without
         for cpu in [0, 1, 3] {
             assert_cpu(&machine, cpu, &firmware_map(), "healthy");
         }
+        machine.check().unwrap();
+    });
+}
+
+#[test]
+fn the_boot_cpu_leads_and_stays_and_nobody_else_does() {
+    everywhere(|mode, scope| {
+        let machine = machine(scope, Vec::new());
+        let kernel = Kernel::new();
+        kernel.run(&machine, |boot| {
+            let sync = &kernel.sync;
+            assert_eq!(sync.offline(boot, 1), Err(Error::NotInitialised));
+            let _ = sync.boot_init(boot, 0, policy(mode)).unwrap();
+            kernel.bring_up(boot, &[1, 2]);
+            for cpu in [1, 3] {
+                let refused = Err(Error::NotBootCpu { cpu, boot: 0 });
+                assert_eq!(sync.resync(boot, cpu, |_| {}), refused);
+                assert_eq!(sync.check(boot, cpu, |_| {}), refused);
+                assert_eq!(sync.change(boot, cpu, &firmware_map(), |_| {}), refused);
+            }
+            let stays = Err(Error::IsBootCpu { cpu: 0 });
+            assert_eq!(sync.offline(boot, 0), stays);
+            assert_eq!(sync.parked(boot, 0), stays);
+            let summary = kernel.resync(boot).unwrap();
+            assert_eq!((summary.cpus, summary.out_of_sync), (3, 0));
+
+            let _ = sync.suspend(boot).unwrap();
+            let refused = Err(Error::NotBootCpu { cpu: 1, boot: 0 });
+            assert_eq!(sync.boot_resume(boot, 1), refused);
+            let resumed = sync.boot_resume(boot, 0).unwrap();
+            assert_eq!(resumed.error, None, "the saved state is still there");
+            sync.parked(boot, 1).unwrap();
+            let report = sync.report().to_string();
+            assert!(report.contains("\n  parked        1"), "{report}");
+        });
         machine.check().unwrap();
     });
 }

@@ -176,7 +176,7 @@ fn without_callback_and_answer_it_is_postponed_and_says_so_until_the_next_meetin
             kernel.bring_up(boot, &[2, 3]);
             let postponed = outcome(&kernel, 3);
             assert_eq!(postponed.path, Path::Postponed);
-            assert_eq!(postponed.error, Some(Error::SiblingsNotHeld));
+            assert_eq!(postponed.error, Some(Error::SiblingsNotHeld { cpu: 2 }));
             assert_eq!(machine.registers(3), another_map(), "nothing was written");
             assert_eq!(machine.counters(3).register_writes(), 0);
             let off: Vec<usize> = kernel.sync.report().out_of_sync().map(|c| c.cpu).collect();

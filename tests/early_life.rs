@@ -317,12 +317,12 @@ fn while_one_rendezvous_is_led_another_is_busy() {
             |cpu| {
                 let me = cpu.number();
                 if me == 2 {
-                    // The boot CPU waits for this one, so the rendezvous is open.
+                    // The boot CPU waits for this one, which takes itself for the boot CPU.
                     let busy = Err(Error::Busy);
-                    assert_eq!(kernel.sync.resync(cpu, 2, |_| {}), busy);
-                    assert_eq!(kernel.sync.check(cpu, 2, |_| {}), busy);
+                    assert_eq!(kernel.sync.resync(cpu, 0, |_| {}), busy);
+                    assert_eq!(kernel.sync.check(cpu, 0, |_| {}), busy);
                     let target = another_map();
-                    assert_eq!(kernel.sync.change(cpu, 2, &target, |_| {}), busy);
+                    assert_eq!(kernel.sync.change(cpu, 0, &target, |_| {}), busy);
                     assert_eq!(kernel.sync.suspend(cpu).map(|_| ()), Err(Error::Busy));
                     tried.store(1, Ordering::Release);
                 }

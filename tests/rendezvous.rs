@@ -7,10 +7,11 @@ use common::one_cpu::another_map;
 use common::timeline::{assert_cores_in_parallel_threads_in_turn, most_in_series, windows};
 use common::{Kernel, SCOPES, aps, assert_all_equal, assert_cpu, outcome, policy};
 use mtrr_pat::delta::Changes;
-use mtrr_pat::error::Error;
+use mtrr_pat::error::{Error, Fixture};
 use mtrr_pat::memtype::MemType;
 use mtrr_pat::policy::Resync;
-use mtrr_pat::regs::{MsrAddr, VariableMtrr};
+use mtrr_pat::ranges::PhysBits;
+use mtrr_pat::regs::{MsrAddr, SysCfg, VariableMtrr};
 use mtrr_pat::report::Path;
 use mtrr_pat::sim::{
     At, Config, Fault, Machine, MtrrScope, Numbering, S3, Scribble, SimCpu, What, firmware_map,
@@ -300,13 +301,27 @@ fn a_target_the_hardware_would_refuse_is_named_and_nobody_is_called() {
         with(MsrAddr::MTRR_DEF_TYPE, &|t| {
             t.def_type = mtrr_pat::regs::MtrrDefType::from_raw(0x1c00);
         });
-        with(MsrAddr::MTRRCAP, &|t| t.cap = None);
-        with(MsrAddr::PAT, &|t| t.pat = None);
-        with(MsrAddr::TOP_MEM2, &|t| t.top_mem2 = 1 << 33);
-        with(MsrAddr::SYSCFG, &|t| t.fixed_dram_bits = true);
         for (target, msr) in bad {
             let refused = kernel.change(boot, &target);
             assert_eq!(refused, Err(Error::InvalidTarget { msr }), "{target:?}");
+        }
+        let mut foreign: Vec<(Snapshot, Fixture)> = Vec::new();
+        let mut with = |part, spoil: &dyn Fn(&mut Snapshot)| {
+            let mut target = good;
+            spoil(&mut target);
+            foreign.push((target, part));
+        };
+        with(Fixture::Mtrrcap, &|t| t.cap = None);
+        with(Fixture::Pat, &|t| t.pat = None);
+        with(Fixture::TopMem2, &|t| t.top_mem2 = 1 << 33);
+        with(Fixture::Syscfg, &|t| t.fixed_dram_bits = true);
+        with(Fixture::Syscfg, &|t| t.syscfg = Some(SysCfg::empty()));
+        with(Fixture::Width, &|t| {
+            t.phys_bits = PhysBits::new(46).unwrap()
+        });
+        for (target, part) in foreign {
+            let refused = kernel.change(boot, &target);
+            assert_eq!(refused, Err(Error::ForeignTarget { part }), "{target:?}");
         }
         for cpu in 0..4 {
             let counters = machine.counters(cpu);
@@ -336,7 +351,16 @@ fn a_cpu_stuck_after_the_commit_is_named_and_its_sibling_left_alone() {
                 let error = outcome(&kernel, 3).error;
                 assert_eq!(error, Some(Error::SiblingStuck { cpu: 2 }));
                 let off: Vec<usize> = kernel.sync.report().out_of_sync().map(|c| c.cpu).collect();
-                assert!(off.contains(&3), "{off:?}");
+                assert_eq!(off, [2, 3], "the stuck one too, whatever it did before");
+                let report = kernel.sync.report().to_string();
+                assert!(report.contains("\n  not finished  2\n"), "{report}");
+                assert!(report.contains("\n  failed        3\n"), "{report}");
+                // It does not come to the next either, and those who go away again have not got stuck.
+                let missing = Err(Error::Missing { count: 1, first: 2 });
+                assert_eq!(kernel.resync(boot), missing);
+                let report = kernel.sync.report();
+                let stuck = report.cpus().filter(|line| line.unfinished);
+                assert!(stuck.map(|line| line.cpu).eq([2]), "{report}");
             });
             let broken = machine.violations();
             // What the sibling does afterwards, it does with the core's caches off.

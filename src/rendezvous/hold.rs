@@ -46,8 +46,8 @@ pub(crate) enum Refused {
     NoSlot,
     /// There is a CPU whose place is not known: it may be a sibling, and is not asked.
     Unplaced,
-    /// A sibling did not answer in time.
-    NoAnswer,
+    /// This sibling did not answer in time; there may be more.
+    NoAnswer(usize),
 }
 
 /// The threads of one core, as a ring of slots.
@@ -256,7 +256,7 @@ pub(crate) fn enter(
     loop {
         let last = deadline.passed(cpu);
         hold_point(core, cpu, bounds, core.me);
-        match still_missing(core, cpu, wanted) {
+        let silent = match still_missing(core, cpu, wanted) {
             None => {
                 publish(cpu, &me.request, round | ENTERED);
                 // Partners: `withdraw` of a sibling that grew tired, `admit` of one that was absent.
@@ -265,19 +265,22 @@ pub(crate) fn enter(
                     publish(cpu, &me.request, round | IDLE);
                     return Err(Refused::Unplaced);
                 }
-                if still_missing(core, cpu, wanted).is_none() {
+                let Some((number, ..)) = still_missing(core, cpu, wanted) else {
                     return Ok(());
-                }
+                };
                 publish(cpu, &me.request, requested);
+                number
             }
-            Some((slot, seen)) if !last => {
-                deadline.pause_briefly(cpu, &slot.handshake.ack, seen);
+            Some((number, slot, seen)) => {
+                if !last {
+                    deadline.pause_briefly(cpu, &slot.handshake.ack, seen);
+                }
+                number
             }
-            Some(_) => {}
-        }
+        };
         if last {
             publish(cpu, &me.request, round | IDLE);
-            return Err(Refused::NoAnswer);
+            return Err(Refused::NoAnswer(silent));
         }
     }
 }
@@ -287,11 +290,11 @@ fn still_missing<'a>(
     core: Core<'a>,
     cpu: &mut impl CpuOps,
     wanted: u32,
-) -> Option<(&'a Slot, u32)> {
-    for (_, slot) in core.siblings() {
+) -> Option<(usize, &'a Slot, u32)> {
+    for (number, slot) in core.siblings() {
         let ack = poll(cpu, &slot.handshake.ack);
         if ack != wanted && slot.state().may_run() {
-            return Some((slot, ack));
+            return Some((number, slot, ack));
         }
     }
     None

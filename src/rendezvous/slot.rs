@@ -169,6 +169,11 @@ impl Slot {
         self.handshake.summon.load(Ordering::Relaxed)
     }
 
+    /// Whether this CPU came to a meeting and is still in it, as far as it has said.
+    pub(crate) fn unfinished(&self) -> bool {
+        self.handshake.arrived.load(Ordering::Acquire) & super::PHASE == super::AT
+    }
+
     pub(crate) fn set_state(&self, cpu: &mut impl CpuOps, state: CpuState) {
         publish(cpu, &self.handshake.state, state as u32);
     }

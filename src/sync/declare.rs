@@ -65,7 +65,7 @@ impl<const CPUS: usize> CacheSync<CPUS> {
     /// it still runs.
     ///
     /// # Errors
-    /// [`Error::CpuOutOfRange`].
+    /// [`Error::NotInitialised`], [`Error::CpuOutOfRange`], [`Error::IsBootCpu`].
     pub fn offline(&self, cpu: &mut impl CpuOps, number: usize) -> Result<(), Error> {
         self.stopped(cpu, number, CpuState::Absent)
     }
@@ -73,13 +73,17 @@ impl<const CPUS: usize> CacheSync<CPUS> {
     /// Declares that CPU `number` is parked: it cannot run until it is declared starting again.
     ///
     /// # Errors
-    /// [`Error::CpuOutOfRange`].
+    /// As for [`CacheSync::offline`].
     pub fn parked(&self, cpu: &mut impl CpuOps, number: usize) -> Result<(), Error> {
         self.stopped(cpu, number, CpuState::Parked)
     }
 
     fn stopped(&self, cpu: &mut impl CpuOps, number: usize, state: CpuState) -> Result<(), Error> {
+        self.decided()?;
         let slot = self.slot(number)?;
+        if self.expect_boot_cpu(number).is_ok() {
+            return Err(Error::IsBootCpu { cpu: number });
+        }
         let counted = slot.record.counted.load(Ordering::Relaxed) != 0;
         slot.reset(cpu);
         slot.set_state(cpu, state);

@@ -74,7 +74,7 @@ impl<const CPUS: usize> CacheSync<CPUS> {
         outcome.error = result.err();
         outcome.path = match outcome.error {
             None => outcome.path,
-            Some(Error::TopologyUnknown | Error::SiblingsNotHeld | Error::TargetBusy) => {
+            Some(Error::TopologyUnknown | Error::SiblingsNotHeld { .. } | Error::TargetBusy) => {
                 Path::Postponed
             }
             Some(_) => Path::Failed,
@@ -262,7 +262,7 @@ impl<const CPUS: usize> CacheSync<CPUS> {
         };
         enter(core, cpu, &self.declared, bounds, kick).map_err(|refused| match refused {
             Refused::NoSlot | Refused::Unplaced => Error::TopologyUnknown,
-            Refused::NoAnswer => Error::SiblingsNotHeld,
+            Refused::NoAnswer(cpu) => Error::SiblingsNotHeld { cpu },
         })
     }
 

@@ -6,9 +6,8 @@ use super::{CacheSync, Decided, RUNNING, Summary};
 use crate::atomic::Ordering;
 use crate::cpu::CpuOps;
 use crate::delta::Changes;
-use crate::error::Error;
+use crate::error::{Error, Fixture};
 use crate::program::{flush_tlb, masked};
-use crate::regs::MsrAddr;
 use crate::rendezvous::{Agenda, Attended, Meeting, NoMeeting, Stuck};
 use crate::report::{NO_MEETING, Outcome, Path};
 use crate::snapshot::Snapshot;
@@ -32,9 +31,9 @@ impl<const CPUS: usize> CacheSync<CPUS> {
     ///
     /// # Errors
     /// [`Error::Missing`], [`Error::Busy`], [`Error::BootCpuSilent`], [`Error::NotInitialised`],
-    /// [`Error::CpuOutOfRange`], [`Error::WrongPhase`] while suspended: nothing was changed on any CPU;
-    /// a CPU that is missing for good has to be declared offline. [`Error::Stuck`]: all but the named
-    /// did what they were to do.
+    /// [`Error::CpuOutOfRange`], [`Error::NotBootCpu`], [`Error::WrongPhase`] while suspended: nothing
+    /// was changed on any CPU; a CPU that is missing for good has to be declared offline.
+    /// [`Error::Stuck`]: all did what they were to do but those, and the siblings that wait for them.
     pub fn resync(
         &self,
         cpu: &mut impl CpuOps,
@@ -47,7 +46,8 @@ impl<const CPUS: usize> CacheSync<CPUS> {
     /// Replaces the target, and brings every running CPU in line with it, all at once.
     ///
     /// # Errors
-    /// As for [`CacheSync::resync`]; [`Error::InvalidTarget`]: nothing was changed on any CPU.
+    /// As for [`CacheSync::resync`]; [`Error::InvalidTarget`], [`Error::ForeignTarget`]: nothing was
+    /// changed on any CPU.
     pub fn change(
         &self,
         cpu: &mut impl CpuOps,
@@ -56,7 +56,10 @@ impl<const CPUS: usize> CacheSync<CPUS> {
         kick: impl FnMut(usize),
     ) -> Result<Summary, Error> {
         let (_, now) = self.target(cpu)?;
-        if let Some(msr) = unchangeable(&now, target).or_else(|| target.first_invalid()) {
+        if let Some(part) = foreign(&now, target) {
+            return Err(Error::ForeignTarget { part });
+        }
+        if let Some(msr) = target.first_invalid() {
             return Err(Error::InvalidTarget { msr });
         }
         self.lead(cpu, me, Work::Change, kick, Some(target))
@@ -176,10 +179,10 @@ impl<const CPUS: usize> CacheSync<CPUS> {
         target: Option<&Snapshot>,
     ) -> Result<Summary, Error> {
         let decided = self.decided()?;
+        self.expect_boot_cpu(me)?;
         if self.boot.phase.load(Ordering::Acquire) != RUNNING {
             return Err(Error::WrongPhase);
         }
-        self.slot(me)?;
         let meeting = self.meeting(decided, me);
         let mut summary = None;
         let agenda = Agenda {
@@ -238,17 +241,18 @@ impl<const CPUS: usize> CacheSync<CPUS> {
     }
 }
 
-/// The first register a new target may not change: the platform's, not the kernel's.
-fn unchangeable(now: &Snapshot, target: &Snapshot) -> Option<MsrAddr> {
+/// What a new target may not change: it is the machine's, not the kernel's.
+fn foreign(now: &Snapshot, target: &Snapshot) -> Option<Fixture> {
+    let syscfg = now.syscfg != target.syscfg || now.fixed_dram_bits != target.fixed_dram_bits;
     let parts = [
-        (now.cap != target.cap, MsrAddr::MTRRCAP),
-        (now.pat.is_some() != target.pat.is_some(), MsrAddr::PAT),
-        (
-            now.syscfg != target.syscfg || now.fixed_dram_bits != target.fixed_dram_bits,
-            MsrAddr::SYSCFG,
-        ),
-        (now.top_mem2 != target.top_mem2, MsrAddr::TOP_MEM2),
-        (now.phys_bits != target.phys_bits, MsrAddr::MTRR_DEF_TYPE),
+        (now.phys_bits != target.phys_bits, Fixture::Width),
+        (now.cap != target.cap, Fixture::Mtrrcap),
+        (now.pat.is_some() != target.pat.is_some(), Fixture::Pat),
+        (syscfg, Fixture::Syscfg),
+        (now.top_mem2 != target.top_mem2, Fixture::TopMem2),
     ];
-    parts.into_iter().find(|(bad, _)| *bad).map(|(_, msr)| msr)
+    parts
+        .into_iter()
+        .find(|(bad, _)| *bad)
+        .map(|(_, part)| part)
 }

@@ -84,11 +84,13 @@ impl<const CPUS: usize> CacheSync<CPUS> {
     /// until declared starting. On the boot CPU `me`, before any SIPI.
     ///
     /// # Errors
-    /// [`Error::NotInitialised`], [`Error::CpuOutOfRange`]; [`Error::WrongPhase`] without a suspend.
+    /// [`Error::NotInitialised`], [`Error::CpuOutOfRange`], [`Error::NotBootCpu`]; [`Error::WrongPhase`]
+    /// without a suspend.
     /// When the registers cannot be restored the outcome carries the error and the machine stays
     /// suspended: the saved state is not lost.
     pub fn boot_resume(&self, cpu: &mut impl CpuOps, me: usize) -> Result<Outcome, Error> {
         let decided = self.decided()?;
+        self.expect_boot_cpu(me)?;
         let boot = self.slot(me)?;
         if self.boot.phase.load(Ordering::Acquire) != SUSPENDED {
             return Err(Error::WrongPhase);

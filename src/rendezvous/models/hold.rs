@@ -94,8 +94,8 @@ fn a_held_sibling_grows_tired_while_the_requester_enters() {
 /// A sibling that runs is never passed over.
 fn all_but_granted_unheld() -> BTreeSet<String> {
     set([
-        "(Err(NoAnswer), false)",
-        "(Err(NoAnswer), true)",
+        "(Err(NoAnswer(0)), false)",
+        "(Err(NoAnswer(0)), true)",
         "(Ok(()), true)",
     ])
 }

@@ -35,9 +35,9 @@ fn a_cpu_started_during_a_siblings_window_waits_for_its_end() {
             seen,
             set([
                 // The window was about to open, and was given up for the CPU that was coming.
-                "(Err(Sibling(1)), Err(NoAnswer))",
+                "(Err(Sibling(1)), Err(NoAnswer(0)))",
                 "(Err(Sibling(1)), Ok(()))",
-                "(Ok(()), Err(NoAnswer))",
+                "(Ok(()), Err(NoAnswer(0)))",
                 "(Ok(()), Ok(()))",
             ])
         );

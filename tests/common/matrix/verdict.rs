@@ -78,7 +78,7 @@ impl Lived<'_> {
                 // waited for.
                 let left = matches!(
                     outcome.error,
-                    Some(Error::SiblingStuck { .. } | Error::SiblingsNotHeld)
+                    Some(Error::SiblingStuck { .. } | Error::SiblingsNotHeld { .. })
                 );
                 let sibling = cpu == life.sibling() && left;
                 let unheld = outcome.path == Path::Postponed;
