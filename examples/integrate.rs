@@ -32,8 +32,10 @@ use mtrr_pat::sim::{Config, Machine, S3, Scribble, SimCpu};
 fn start_aps(cpu: &mut SimCpu<'_>) -> Result<(), Error> {
     for n in 1..cpu.machine().config().cpus() {
         let apic_id = cpu.machine().config().apic_id(n);
+        cpu.cli(); // until the SIPI is sent
         before_sipi(cpu, n, apic_id)?;
         cpu.send_init_sipi(n);
+        cpu.sti(); // a sibling that comes up may have to hold this CPU
         while SYNC.state(cpu, n)? != CpuState::Running {
             SYNC.hold_point(cpu, 0)?;
             cpu.work(10_000);
@@ -59,7 +61,6 @@ fn life(cpu: &mut SimCpu<'_>) -> Result<(), Error> {
     cpu.s3(&S3::all(Scribble::Off));
     let outcome = SYNC.boot_resume(cpu, 0)?;
     println!("boot CPU after S3: {outcome}");
-    cpu.sti(); // a sibling that comes up may have to hold this CPU
     start_aps(cpu)
 }
 

@@ -134,7 +134,7 @@ impl Policy {
     /// `mtrr_pat=` followed by a comma-separated list of `early`, `deferred`,
     /// `pat=power-on|linux|low-half|keep|0x<16 hex digits>`, `flush=always|self-snoop`,
     /// `pat-flush=when-uncached|never`, `amd-fixed=as-found|save`, and `gather=`, `hold=`,
-    /// `finish=` with a number of ticks; `no_aps_delay` (early), `nopat` (keep the boot CPU's PAT)
+    /// `finish=` with a decimal number of ticks; `no_aps_delay` (early), `nopat` (keep the boot CPU's PAT)
     /// and `nowc`. A later word wins over an earlier one.
     ///
     /// # Errors

@@ -11,6 +11,19 @@
 //! Every wait loop of the boot CPU while APs come up calls [`CacheSync::hold_point`]; so does the
 //! handler of the interrupt that the `kick` callbacks send, which then calls
 //! [`CacheSync::attend`].
+//!
+//! **What is logged**, and where: on the boot CPU only, by [`CacheSync::boot_init`] (one line) and at
+//! the end of every rendezvous it leads (the report, at debug level, or as a warning if a CPU is out
+//! of sync), with interrupts as the caller has them and nobody waiting. APs log nothing.
+//!
+//! **When a CPU cannot be brought in line**: an AP whose [`CacheSync::ap_online`] returns an error was
+//! not touched, and has caches off if it came so: halt it and look why the kernel took it for another.
+//! One whose outcome carries an error runs on, postponed or with its MTRRs off
+//! ([`Left::Torn`](crate::error::Left::Torn)): correct but slow, until a [`CacheSync::resync`] that
+//! succeeds; a kernel may rather park it.
+//!
+//! **Interrupts**: the kick's handler acknowledges its interrupt (EOI) before or after the two calls,
+//! but not between: an AP that meets stays in [`CacheSync::attend`] until the rendezvous is over.
 
 mod boot;
 mod compared;

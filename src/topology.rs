@@ -103,7 +103,8 @@ impl Place {
 /// their MTRRs: first threads of all cores, then second ones, and so on.
 ///
 /// Yields indices into `places`; each once. CPUs of unknown place come first, in their order. An
-/// optimisation, not a safety argument.
+/// optimisation, not a safety argument. `shift` is [`crate::platform::Platform::smt_shift`]; the boot
+/// CPU's place is among `places`, for its siblings' sake, and skipped when it comes.
 pub fn bringup_order(places: &[Place], shift: Option<u8>) -> impl Iterator<Item = usize> {
     let rank = move |index: usize| -> u32 {
         let Some((core, thread)) = places.get(index).and_then(|place| place.split(shift)) else {

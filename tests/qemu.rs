@@ -123,10 +123,31 @@ fn complete(vm: &Vm, run: &Run, rounds: u32) -> Result<(), String> {
     }
     let slept = vm.append.contains("wake=rtc") || run.wakes == rounds;
     if slept {
-        Ok(())
+        small_stacks(run)
     } else {
         Err(format!("{} wakes, not {rounds}", run.wakes))
     }
+}
+
+/// What the README says of stacks: of an AP, of its interrupt handler, and of calls on the boot CPU.
+fn small_stacks(run: &Run) -> Result<(), String> {
+    const LIMIT: u32 = 8 * 1024;
+    for label in ["AP ", "in its interrupt handler ", "of it by the library "] {
+        let bytes = run
+            .serial
+            .lines()
+            .filter(|line| line.starts_with("sizes: "))
+            .find_map(|line| {
+                let digits = line.split_once(label)?.1;
+                digits.split(|c: char| !c.is_ascii_digit()).next()
+            })
+            .and_then(|digits| digits.parse::<u32>().ok())
+            .ok_or_else(|| format!("no figure for a stack: {label}"))?;
+        if bytes >= LIMIT {
+            return Err(format!("{bytes} bytes of stack: {label}"));
+        }
+    }
+    Ok(())
 }
 
 /// What S3 does to a CPU under TCG: nothing is left, so all memory is uncached, and the PAT is that of power-on.

@@ -74,8 +74,8 @@ impl Kernel {
         *self.before[n].lock().expect("no CPU panicked") = Some(seen);
     }
 
-    /// Boots, suspends, wakes and resumes.
-    pub fn boot(&self, boot: &mut SimCpu<'_>, mode: Mode, profile: &S3) -> Result<(), Error> {
+    /// Boots, suspends, wakes and resumes: picoseconds from the wake to everybody in line.
+    pub fn boot(&self, boot: &mut SimCpu<'_>, mode: Mode, profile: &S3) -> Result<u64, Error> {
         let policy = Policy {
             resync: mode.resync(),
             pat: PatChoice::Layout(Pat::LINUX),
@@ -90,9 +90,11 @@ impl Kernel {
         boot.s3(profile);
         boot.machine().clear_log(); // the picture begins here
         self.note_before(boot);
+        let woken = boot.machine().now();
         let _ = self.sync.boot_resume(boot, 0)?;
         boot.sti(); // a sibling may need this CPU to stand still
-        self.start_aps(boot)
+        self.start_aps(boot)?;
+        Ok(boot.machine().now() - woken)
     }
 
     /// What an AP does from its SIPI on.

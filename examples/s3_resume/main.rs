@@ -32,7 +32,7 @@ fn run(args: &Args, mode: Mode, panels: &mut Vec<Panel>) -> Result<bool, Error> 
     let profile = args.scribble.profile(usize::from(args.cores));
     let kernel = Kernel::new(cpus, mode);
     let machine = Machine::new(config);
-    machine.run(
+    let took = machine.run(
         |boot| kernel.boot(boot, mode, &profile),
         |ap| kernel.ap(ap),
         |cpu| kernel.interrupt(cpu),
@@ -42,7 +42,7 @@ fn run(args: &Args, mode: Mode, panels: &mut Vec<Panel>) -> Result<bool, Error> 
     if args.json {
         show::print_json(mode, &lines);
     } else {
-        show::print_table(mode, &lines);
+        show::print_table(mode, &lines, took);
     }
     if args.svg.is_some() {
         panels.push(Panel::of(&machine, mode.name()));

@@ -106,9 +106,13 @@ pub fn print_json(mode: Mode, lines: &[Line]) {
     );
 }
 
-/// The table for people.
-pub fn print_table(mode: Mode, lines: &[Line]) {
-    say!("{} resync after S3:", mode.name());
+/// The table for people; `took` is in picoseconds.
+pub fn print_table(mode: Mode, lines: &[Line], took: u64) {
+    let how = match mode {
+        Mode::Early => "each AP by itself as it comes up",
+        Mode::Deferred => "all at once when the last AP is up, slow until then",
+    };
+    say!("{} resync after S3: {how}", mode.name());
     say!(
         "{:>4} {:>4} {:>4} {:>6}  {:<34} {:<10} {:<28} after",
         "cpu",
@@ -139,7 +143,9 @@ pub fn print_table(mode: Mode, lines: &[Line]) {
     }
     let differ = lines.iter().filter(|line| !line.in_sync_after).count();
     say!(
-        "{differ} of {} CPUs differ from the boot CPU\n",
-        lines.len()
+        "{differ} of {} CPUs differ from the boot CPU, {:.1} ms (simulated) after the wake",
+        lines.len(),
+        took as f64 / 1e9
     );
+    say!("path window: MTRRs written with caches off; CD: CR0.CD as reset left it\n");
 }

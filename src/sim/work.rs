@@ -114,7 +114,8 @@ impl<'run> SimCpu<'run> {
 
     /// Suspends to RAM and wakes again: every register and cache is lost, and firmware brings back
     /// what the profile says. The APs must be off or halted; they are off afterwards.
-    /// Free-running ones are given a second of virtual time to get there.
+    /// Free-running ones are given a second of virtual time to get there. The boot CPU wakes with
+    /// interrupts masked.
     ///
     /// # Panics
     /// On another CPU than the boot CPU.

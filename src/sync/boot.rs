@@ -36,7 +36,8 @@ impl<const CPUS: usize> CacheSync<CPUS> {
         self.boot_init_at(cpu, me, place, policy)
     }
 
-    /// [`CacheSync::boot_init`] with the kernel's word about where the boot CPU sits.
+    /// [`CacheSync::boot_init`] with the kernel's word about where the boot CPU sits; its APIC id, with
+    /// [`own_apic_id`], is read before the call borrows `cpu`.
     ///
     /// The places of all CPUs are given in one way: where the boot CPU's is an APIC id, another
     /// CPU's [`Place::Core`] counts as unknown, and the other way round.

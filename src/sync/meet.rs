@@ -45,6 +45,10 @@ impl<const CPUS: usize> CacheSync<CPUS> {
 
     /// Replaces the target, and brings every running CPU in line with it, all at once.
     ///
+    /// What a processor accepts is not refused: a target with its MTRRs off, or whose ranges overlap in
+    /// a way the manuals leave undefined ([`crate::diagnose`] and [`crate::layout`] tell). Pairs above
+    /// VCNT count for nothing.
+    ///
     /// # Errors
     /// As for [`CacheSync::resync`]; [`Error::InvalidTarget`], [`Error::ForeignTarget`]: nothing was
     /// changed on any CPU.

@@ -81,7 +81,10 @@ impl<const CPUS: usize> CacheSync<CPUS> {
     }
 
     /// Gives the boot CPU its registers back after it woke, and forgets all APs: they are absent
-    /// until declared starting. On the boot CPU `me`, before any SIPI.
+    /// until declared starting. On the boot CPU `me`, before any SIPI; interrupts as they are.
+    ///
+    /// A machine that slept without [`CacheSync::suspend`] may call it first all the same if the boot
+    /// CPU woke with its MTRRs off: the target is kept then. Else it would be what firmware left.
     ///
     /// # Errors
     /// [`Error::NotInitialised`], [`Error::CpuOutOfRange`], [`Error::NotBootCpu`]; [`Error::WrongPhase`]

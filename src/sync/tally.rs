@@ -15,7 +15,8 @@ pub struct Summary {
     pub epoch: u32,
     /// CPUs that took part, the boot CPU too.
     pub cpus: u32,
-    /// CPUs that differed from the target before.
+    /// CPUs that differed from the target when they were compared. In a [`CacheSync::change`] that is in
+    /// their turn: a thread whose sibling has just written the registers they share differs no more.
     pub differed: u32,
     /// CPUs that are not in line now.
     pub out_of_sync: u32,

@@ -5,7 +5,7 @@ use crate::options::{self, Hold, Order};
 use crate::percpu::{self, MAX_CPUS, SLOTS};
 use crate::racy::Racy;
 use crate::regs::RegFile;
-use crate::{apic, scribble};
+use crate::{apic, scribble, stacks};
 use mtrr_pat::combine::CombineRule;
 use mtrr_pat::cpu::MsrFault;
 use mtrr_pat::cpu::native::NativeCpu;
@@ -53,7 +53,7 @@ fn write_msr(register: MsrAddr, value: u64) -> Result<(), MsrFault> {
 
 /// Boot CPU, before any AP is started.
 pub fn boot(policy: Policy) -> Result<Outcome, Error> {
-    let outcome = SYNC.boot_init(&mut this_cpu(), BOOT, policy)?;
+    let outcome = stacks::noted(|| SYNC.boot_init(&mut this_cpu(), BOOT, policy))?;
     remember_wanted();
     Ok(outcome)
 }
@@ -125,7 +125,7 @@ pub fn meet_if_needed() -> Result<Option<Summary>, Error> {
     if !deferred && SYNC.report().out_of_sync().next().is_none() {
         return Ok(None);
     }
-    SYNC.resync(&mut this_cpu(), BOOT, apic::kick).map(Some)
+    stacks::noted(|| SYNC.resync(&mut this_cpu(), BOOT, apic::kick)).map(Some)
 }
 
 /// Boot CPU: every CPU gets another map while all of them run. A write-combining range, elsewhere in each round, and the next of two
@@ -151,7 +151,7 @@ pub fn change(round: u32) -> Result<Summary, Error> {
 
 /// Boot CPU: every CPU gets this map, while all of them run.
 pub fn change_to(target: &Snapshot) -> Result<Summary, Error> {
-    let summary = SYNC.change(&mut this_cpu(), BOOT, target, apic::kick)?;
+    let summary = stacks::noted(|| SYNC.change(&mut this_cpu(), BOOT, target, apic::kick))?;
     remember_wanted();
     Ok(summary)
 }
@@ -203,12 +203,12 @@ pub fn parked(n: usize) -> Result<(), Error> {
 
 /// Boot CPU, just before the machine sleeps.
 pub fn suspend() -> Result<Saved, Error> {
-    SYNC.suspend(&mut this_cpu())
+    stacks::noted(|| SYNC.suspend(&mut this_cpu()))
 }
 
 /// Boot CPU, first thing after the wake.
 pub fn resume() -> Result<Outcome, Error> {
-    SYNC.boot_resume(&mut this_cpu(), BOOT)
+    stacks::noted(|| SYNC.boot_resume(&mut this_cpu(), BOOT))
 }
 
 pub fn report() -> Report<'static> {

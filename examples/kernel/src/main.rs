@@ -162,13 +162,14 @@ fn finish(mut verdict: Verdict) -> ! {
     let most = |used: [usize; 2], n| core::array::from_fn(|i| used[i].max(stacks::used(n)[i]));
     let aps = (1..percpu::count()).fold([0; 2], most);
     println!(
-        "sizes: Snapshot {} bytes, CacheSync<{}> {} bytes; stack used: AP {} bytes, in its interrupt handler {}, boot CPU {}",
+        "sizes: Snapshot {} bytes, CacheSync<{}> {} bytes; stack used: AP {} bytes, in its interrupt handler {}, boot CPU {}, of it by the library {}",
         size_of::<mtrr_pat::snapshot::Snapshot>(),
         percpu::MAX_CPUS,
         size_of::<mtrr_pat::sync::CacheSync<{ percpu::MAX_CPUS }>>(),
         aps[0],
         aps[1],
-        stacks::used(caching::BOOT)[0],
+        stacks::boot_cpu()[0],
+        stacks::boot_cpu()[1],
     );
     verdict.differ += (0..percpu::count())
         .filter(|&n| stacks::exhausted(n))

@@ -3,10 +3,13 @@
 //! Stacks are filled with a pattern before their CPU starts; what no longer holds it was used. That includes every interrupt frame,
 //! which is what a kernel author wants to know who has to choose a stack size for an AP.
 
+use crate::caching::BOOT;
 use crate::percpu::MAX_CPUS;
 use crate::racy::Racy;
 use core::arch::asm;
 use core::mem::MaybeUninit;
+use core::sync::atomic::AtomicUsize;
+use core::sync::atomic::Ordering::Relaxed;
 
 /// Stack that a CPU's own code runs on. The boot CPU's has room for two layout edits and a plan; an AP needs a quarter.
 const OWN: usize = 96 * 1024;
@@ -15,6 +18,10 @@ const INTERRUPT: [usize; 4] = [48 * 1024, 4096, 4096, 8 * 1024];
 /// Left alone below the stack pointer of the CPU that paints its own stack.
 const MARGIN: usize = 256;
 const INTERRUPT_TOTAL: usize = INTERRUPT[0] + INTERRUPT[1] + INTERRUPT[2] + INTERRUPT[3];
+
+/// Of the boot CPU: what was in use before its stack was last painted, and by calls of the library.
+static MOST: AtomicUsize = AtomicUsize::new(0);
+static LIBRARY: AtomicUsize = AtomicUsize::new(0);
 
 const PATTERN: u64 = 0x5a5a_a5a5_5a5a_a5a5;
 
@@ -44,22 +51,53 @@ pub fn interrupt_top(n: usize, slot: u16) -> usize {
 /// # Safety
 /// Once per boot, while no AP runs.
 pub unsafe fn paint(count: usize) {
+    for n in 0..count {
+        let (bottom, bytes) = own(n);
+        let top = if n == 0 { in_use() } else { bottom + bytes };
+        // SAFETY: inside a stack that nobody uses, or below what is in use.
+        unsafe { fill(bottom, top) };
+        let (bottom, bytes) = kick(n);
+        // SAFETY: likewise.
+        unsafe { fill(bottom, bottom + bytes) };
+    }
+}
+
+/// Where the calling boot CPU's stack is free below, a margin left.
+fn in_use() -> usize {
     let stack_pointer: usize;
     // SAFETY: reads a register.
     unsafe {
         asm!("mov {}, rsp", out(reg) stack_pointer, options(nomem, nostack, preserves_flags))
     };
-    let in_use = stack_pointer - MARGIN;
-    for n in 0..count {
-        let (bottom, bytes) = own(n);
-        let top = if n == 0 { in_use & !7 } else { bottom + bytes };
-        for (bottom, top) in [(bottom, top), (kick(n).0, kick(n).0 + kick(n).1)] {
-            for at in (bottom..top).step_by(8) {
-                // SAFETY: inside a stack that nobody uses, or below what is in use.
-                unsafe { (at as *mut u64).write_volatile(PATTERN) };
-            }
-        }
+    (stack_pointer - MARGIN) & !7
+}
+
+/// # Safety
+/// Nobody uses this part of a stack.
+unsafe fn fill(bottom: usize, top: usize) {
+    for at in (bottom..top).step_by(8) {
+        // SAFETY: as the caller says.
+        unsafe { (at as *mut u64).write_volatile(PATTERN) };
     }
+}
+
+/// Runs a call of the library on the boot CPU, and notes how much stack it takes, a logger's share included.
+pub fn noted<R>(call: impl FnOnce() -> R) -> R {
+    MOST.fetch_max(used(BOOT)[0], Relaxed);
+    let (bottom, bytes) = own(BOOT);
+    let top = in_use();
+    // SAFETY: below what is in use; interrupts run on stacks of their own.
+    unsafe { fill(bottom, top) };
+    let result = call();
+    let taken = (used(BOOT)[0] + top + MARGIN).saturating_sub(bottom + bytes);
+    LIBRARY.fetch_max(taken, Relaxed);
+    result
+}
+
+/// Most bytes of its stack that the boot CPU has had in use, and that calls of the library have taken.
+pub fn boot_cpu() -> [usize; 2] {
+    let most = MOST.load(Relaxed).max(used(BOOT)[0]);
+    [most, LIBRARY.load(Relaxed)]
 }
 
 /// Whether one of the stacks of CPU `n` was used up to its last word: then it was overrun, most likely.
