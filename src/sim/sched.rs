@@ -170,7 +170,9 @@ impl Shared {
         if self.free {
             state.stored(cpu);
         }
-        if !killed && state.stop.is_none() {
+        // One that got stuck after the boot CPU returned ends by itself, and passes the baton on.
+        let from_outside = killed && self.killed(cpu);
+        if !from_outside && state.stop.is_none() {
             self.go_on(&mut state);
         }
         self.ended.notify_all();

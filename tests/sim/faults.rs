@@ -4,7 +4,7 @@ use super::{nothing, window};
 use mtrr_pat::atomic::{Ordering, Word};
 use mtrr_pat::cpu::{CR0_CD, CpuOps};
 use mtrr_pat::regs::MsrAddr;
-use mtrr_pat::sim::{At, CR0_KERNEL, Config, Fault, Machine, Op, Scribble, Stop, What};
+use mtrr_pat::sim::{At, CR0_KERNEL, Config, Fault, Machine, Op, Schedule, Scribble, Stop, What};
 
 #[test]
 fn deadlock_names_who_waits_where() {
@@ -208,4 +208,30 @@ fn panic_of_an_ap_ends_the_run() {
         )
         .unwrap_err();
     assert_eq!(stop, Stop::Panic(1));
+}
+
+/// The others run on: their turn comes, though who was stuck had it last.
+#[test]
+fn a_cpu_that_gets_stuck_after_the_boot_cpu_returned_holds_nobody_up() {
+    for schedule in [Schedule::Baton { seed: 0 }, Schedule::Free { seed: 0 }] {
+        let mut config = Config::new(3, 1);
+        config.schedule = schedule;
+        config.faults = vec![Fault::new(1, At::Op(20), What::Stuck)];
+        let machine = Machine::new(config);
+        machine.run(
+            |boot| {
+                boot.send_init_sipi(1);
+                boot.send_init_sipi(2);
+            },
+            |ap| {
+                for _ in 0..100 {
+                    ap.work(1000);
+                    let _ = ap.rdmsr(MsrAddr::PAT);
+                }
+            },
+            |_| {},
+        );
+        assert_eq!(machine.counters(2).rdmsr, 100);
+        assert!(machine.counters(1).rdmsr < 20);
+    }
 }
