@@ -69,8 +69,9 @@ impl<const CPUS: usize> CacheSync<CPUS> {
         Ok(())
     }
 
-    /// The epoch of the target, if this CPU's registers hold it: nothing is copied. `None` when anything
-    /// may differ; only reads. No sibling opens a window meanwhile, since this CPU stands still for none.
+    /// The epoch of the target, if this CPU's registers hold it, MTRRCAP too: nothing is copied. `None`
+    /// when anything may differ; only reads. No sibling opens a window meanwhile: it needs the word of
+    /// this CPU, which gives it only where it stands still.
     pub(super) fn holds_already(
         &self,
         cpu: &mut impl CpuOps,
@@ -79,10 +80,9 @@ impl<const CPUS: usize> CacheSync<CPUS> {
         let Decided {
             platform, policy, ..
         } = me.decided;
-        let arrival = arrival(self.slot(me.number)?);
         let mut held = false;
         let epoch = self.target.read(cpu, policy.bounds.finish, |cpu, words| {
-            held = holds(cpu, words, platform, policy, arrival);
+            held = holds(cpu, words, platform, policy);
         });
         let epoch = epoch.ok_or(Error::TargetBusy)?;
         Ok(held.then_some(epoch))

@@ -12,7 +12,7 @@ use crate::error::{Error, Left};
 use crate::policy::Bounds;
 use crate::program::{Need, flush_tlb, turn_caching_on};
 use crate::regs::MsrAddr;
-use crate::rendezvous::hold::{Core, Refused, enter, hold_point, leave};
+use crate::rendezvous::hold::{Core, Held, Refused, enter, hold_point, leave};
 use crate::rendezvous::slot::publish;
 use crate::report::{NO_MEETING, Outcome, Path};
 
@@ -74,9 +74,7 @@ impl<const CPUS: usize> CacheSync<CPUS> {
         outcome.error = result.err();
         outcome.path = match outcome.error {
             None => outcome.path,
-            Some(Error::TopologyUnknown | Error::SiblingsNotHeld { .. } | Error::TargetBusy) => {
-                Path::Postponed
-            }
+            Some(error) if postpones(error) => Path::Postponed,
             Some(_) => Path::Failed,
         };
         let pending = u32::from(outcome.error.is_some());
@@ -132,7 +130,7 @@ impl<const CPUS: usize> CacheSync<CPUS> {
         consent: &mut Consent<K>,
         outcome: &mut Outcome,
     ) -> Result<u32, Error> {
-        self.yield_to_siblings(cpu, me, consent);
+        self.yield_to_siblings(cpu, me, consent)?;
         let Some(epoch) = self.holds_already(cpu, me)? else {
             return self.compare_and_act(cpu, me, consent, outcome);
         };
@@ -184,7 +182,7 @@ impl<const CPUS: usize> CacheSync<CPUS> {
         let mut torn = false;
         loop {
             if !compared.fresh {
-                self.yield_to_siblings(cpu, compared.me, consent);
+                self.yield_to_siblings(cpu, compared.me, consent)?;
                 let looked = self.look(cpu, compared);
                 looked.inspect_err(|_| _ = turn_caching_on(cpu))?;
             }
@@ -236,17 +234,22 @@ impl<const CPUS: usize> CacheSync<CPUS> {
         result
     }
 
-    /// Stands still for a sibling that came first and may be waiting for this CPU.
+    /// Stands still for a sibling that came first and may be waiting for this CPU. One that never comes
+    /// out of its window may open it at any moment: what this CPU reads then may not be what it keeps.
     fn yield_to_siblings<K: FnMut(usize)>(
         &self,
         cpu: &mut impl CpuOps,
         me: Me<'_>,
         consent: &Consent<K>,
-    ) {
+    ) -> Result<(), Error> {
         if matches!(consent, Consent::Ask(_)) {
             let core = Core::of(&self.slots, me.number);
-            hold_point(core, cpu, &me.decided.policy.bounds, usize::MAX);
+            let held = hold_point(core, cpu, &me.decided.policy.bounds, usize::MAX);
+            if let Held::SiblingStuck(cpu) = held {
+                return Err(Error::SiblingStuck { cpu });
+            }
         }
+        Ok(())
     }
 
     /// Makes sure no sibling runs during the window that follows.
@@ -284,6 +287,17 @@ impl<const CPUS: usize> CacheSync<CPUS> {
             *path = dearer(*path, Path::Flush);
         }
     }
+}
+
+/// Whether this CPU's registers were left alone because acting would not have been safe.
+const fn postpones(error: Error) -> bool {
+    matches!(
+        error,
+        Error::TopologyUnknown
+            | Error::SiblingsNotHeld { .. }
+            | Error::SiblingStuck { .. }
+            | Error::TargetBusy
+    )
 }
 
 const fn still_torn(error: Error, torn: bool) -> Error {
