@@ -9,7 +9,7 @@ use x86_64::instructions::interrupts;
 use x86_64::registers::control::{Cr0, Cr4};
 
 use super::{CpuOps, CpuidWords, MsrFault};
-use crate::atomic::Word;
+use crate::atomic::{Ordering, Word};
 use crate::regs::MsrAddr;
 
 /// Reads an MSR; catches the fault if it can.
@@ -179,8 +179,16 @@ impl CpuOps for NativeCpu {
     }
 
     #[inline]
-    fn pause_while(&mut self, _word: &Word, _seen: u32, _deadline: u64) {
-        core::hint::spin_loop();
+    fn pause_while(&mut self, word: &Word, seen: u32, _deadline: u64) {
+        /// Some microseconds: the caller flushes lines that others write and reads its clock, which
+        /// an emulator keeps behind a lock, only so often.
+        const PAUSES: u32 = 128;
+        for _ in 0..PAUSES {
+            core::hint::spin_loop();
+            if word.load(Ordering::Relaxed) != seen {
+                return;
+            }
+        }
     }
 
     #[inline]
