@@ -13,8 +13,9 @@
 //! [`CacheSync::attend`].
 //!
 //! **What is logged**, and where: on the boot CPU only, by [`CacheSync::boot_init`] (one line) and at
-//! the end of every rendezvous it leads (the report, at debug level, or as a warning if a CPU is out
-//! of sync), with interrupts as the caller has them and nobody waiting. APs log nothing.
+//! the end of every rendezvous it carried out (the report, at debug level, or as a warning if a CPU is
+//! out of sync or got stuck), with interrupts as the caller has them and nobody waiting for it. APs log
+//! nothing.
 //!
 //! **When a CPU cannot be brought in line**: an AP whose [`CacheSync::ap_online`] returns an error was
 //! not touched, and has caches off if it came so: halt it and look why the kernel took it for another.

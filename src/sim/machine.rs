@@ -171,7 +171,8 @@ impl Machine {
         self.shared.lock().violations.clone()
     }
 
-    /// Whether every rule was kept so far.
+    /// Whether every rule was kept so far. A boot CPU that firmware left with its MTRRs off, or a target
+    /// that has them off, breaks one: a locked instruction with E clear.
     ///
     /// # Errors
     /// The rules that were broken, by whom and when.

@@ -220,7 +220,10 @@ impl<const CPUS: usize> CacheSync<CPUS> {
         }
         let summary = match (met, summary) {
             (Ok(Stuck { count: 0, .. }), Some(summary)) => summary,
-            (Ok(Stuck { count, first }), _) => return Err(Error::Stuck { count, first }),
+            (Ok(Stuck { count, first }), _) => {
+                log::warn!("{}", self.report());
+                return Err(Error::Stuck { count, first });
+            }
             (Err(NoMeeting::Missing { count, first }), _) => {
                 return Err(Error::Missing { count, first });
             }
