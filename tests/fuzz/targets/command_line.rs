@@ -21,6 +21,9 @@ fuzz_target!(|line: &str| {
         }
     }
     if !line.contains("mtrr_pat=") {
-        assert!(parsed.is_ok(), "no word of this crate's takes a value but one");
+        assert!(
+            parsed.is_ok(),
+            "no word of this crate's takes a value but one"
+        );
     }
 });

@@ -10,9 +10,19 @@ use libfuzzer_sys::fuzz_target;
 fuzz_target!(|bytes: &[u8]| {
     let dump = inspect::read::read(&mut &*bytes).expect("reading memory works");
     assert!(dump.ram.len() <= 4096 && dump.cpus.len() <= 4096 && dump.complaints.len() <= 20);
-    let mut out = Vec::new();
-    let words = ["inspect", "--json", "--want", "0xe0000000+256M=WC"];
-    let code = inspect::run(words.map(Into::into), &mut &*bytes, &mut out);
+    let (mut out, mut err) = (Vec::new(), Vec::new());
+    let mut run = |words: [&str; 5], out: &mut Vec<u8>| {
+        let mut stdin = inspect::input::Stdin {
+            text: &mut &*bytes,
+            terminal: false,
+        };
+        inspect::run(words.map(Into::into), &mut stdin, out, &mut err)
+    };
+    let want = "0xe0000000+256M=WC";
+    let code = run(
+        ["inspect", "--json", "--color=never", "--want", want],
+        &mut out,
+    );
     assert!(code <= 2);
     if code < 2 && out.first() == Some(&b'{') {
         let object: serde_json::Value = serde_json::from_slice(&out).expect("one JSON object");
@@ -26,6 +36,5 @@ fuzz_target!(|bytes: &[u8]| {
         }
     }
     out.clear();
-    let words = ["inspect", "--color", "always", "--want", "0xe0000000+256M=WC"];
-    assert!(inspect::run(words.map(Into::into), &mut &*bytes, &mut out) <= 2);
+    assert!(run(["inspect", "--color", "always", "--want", want], &mut out) <= 2);
 });

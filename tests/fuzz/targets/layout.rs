@@ -65,7 +65,11 @@ impl Bytes<'_> {
                 5 => Want::DontCare,
                 rank => Want::Type(MemType::ALL[usize::from(rank)]),
             },
-            kind: if how & 0x40 == 0 { Kind::Ram } else { Kind::Mmio },
+            kind: if how & 0x40 == 0 {
+                Kind::Ram
+            } else {
+                Kind::Mmio
+            },
             priority: match how / 6 % 3 {
                 0 => Priority::Normal,
                 1 => Priority::Low,
@@ -124,11 +128,17 @@ fn edits(bytes: &mut Bytes) {
     boot.fixed = boot.fixed.map(|_| bytes.word());
     let bits = boot.phys_bits;
     for slot in boot.variable.iter_mut().take(usize::from(shape % 14)) {
-        let (base, order) = (bytes.word(), 12 + u32::from(bytes.next()) % (u32::from(width) - 11));
+        let (base, order) = (
+            bytes.word(),
+            12 + u32::from(bytes.next()) % (u32::from(width) - 11),
+        );
         let base = base & (bits.end() - 1) & !((1 << order) - 1);
         let block = VariableMtrr::from_block(base, 1 << order, bytes.memtype(), bits);
         *slot = match bytes.next() {
-            0 => VariableMtrr { base: bytes.word(), mask: bytes.word() },
+            0 => VariableMtrr {
+                base: bytes.word(),
+                mask: bytes.word(),
+            },
             1 => VariableMtrr::default(),
             _ => block.unwrap_or_default(),
         };
@@ -141,7 +151,10 @@ fn edits(bytes: &mut Bytes) {
             let _ = edit.set(bytes.region());
         } else {
             let start = bytes.address();
-            let _ = edit.remove(start..start.saturating_add(bytes.address()), bytes.memtype());
+            let _ = edit.remove(
+                start..start.saturating_add(bytes.address()),
+                bytes.memtype(),
+            );
         }
     }
     for outcome in [edit.plan(), edit.replan()] {
