@@ -45,6 +45,7 @@ impl Verdict {
     /// Starts every AP, and brings all of them in line.
     pub fn bring_up(&mut self, round: u32) {
         smp::install_trampoline();
+        smp::stop_all();
         caching::start_order(|n| self.bring_up_one(n));
         if let Some(Some(summary)) = self.expect("rendezvous", caching::meet_if_needed()) {
             println!("round {round}: {summary}");

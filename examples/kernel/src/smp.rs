@@ -52,6 +52,14 @@ pub fn install_trampoline() {
     unsafe { asm!("wbinvd", options(nostack, preserves_flags)) };
 }
 
+/// Stops every AP in whatever firmware it may still be in: hundreds that spin there leave an emulator no time for the one that is
+/// to come up.
+pub fn stop_all() {
+    for n in 1..percpu::count() {
+        apic::send_init(n);
+    }
+}
+
 /// Starts CPU `n`: waits until it shows up, then lets it go on. False when it is given up. `poll` runs in every wait.
 ///
 /// An AP that shows up does nothing before it is told to go on, and is never sent an INIT after that. Without this, an AP that
