@@ -34,6 +34,7 @@ mod meet;
 mod sleep;
 mod step;
 mod tally;
+mod verdict;
 
 use spin::Once;
 

@@ -4,17 +4,21 @@
 mod common;
 
 use common::one_cpu::another_map;
+use common::wrapped::Wrapped;
 use common::{Kernel, MODES, SCOPES, assert_cpu, outcome, policy};
 use mtrr_pat::compare::SameMap;
-use mtrr_pat::cpu::{CR0_CD, CR0_NW};
+use mtrr_pat::cpu::{CR0_CD, CR0_NW, CpuOps, MsrFault};
 use mtrr_pat::error::{Error, Left};
 use mtrr_pat::pat::Pat;
 use mtrr_pat::policy::Resync;
 use mtrr_pat::ranges::FIXED_RANGES;
 use mtrr_pat::regs::{MsrAddr, MtrrDefType, VariableMtrr};
 use mtrr_pat::report::{Outcome, Path};
-use mtrr_pat::sim::{At, Config, Fault, Machine, MtrrScope, Rule, Scribble, What, firmware_map};
+use mtrr_pat::sim::{
+    At, Config, Fault, Machine, MtrrScope, Rule, Scribble, SimCpu, What, firmware_map,
+};
 use mtrr_pat::snapshot::Snapshot;
+use std::cell::Cell;
 
 /// What became of AP 1, the only one.
 #[derive(Debug)]
@@ -354,5 +358,55 @@ fn reserved_types_and_bits_are_replaced_and_cannot_be_put_back() {
             assert_eq!((msr, left), (MsrAddr::MTRR_DEF_TYPE, Left::Unchanged));
             assert_eq!(registers.def_type.raw(), junk);
         }
+    }
+}
+
+/// E is ignored, so nothing can be put back either; then registers cannot be read any more, or none at
+/// all: that the map is off matters more.
+#[test]
+fn what_an_attempt_left_is_not_forgotten_when_the_next_cannot_even_look() {
+    let enables =
+        |msr, value| msr == MsrAddr::MTRR_DEF_TYPE && MtrrDefType::from_raw(value).enabled();
+    for pat_too in [false, true] {
+        let mut config = Config::new(2, 1);
+        config.aps = another_map();
+        let machine = Machine::new(config);
+        let kernel = Kernel::new();
+        machine.run(
+            |boot| {
+                kernel.init(boot, policy(Resync::Early));
+                assert!(kernel.bring_up(boot, &[1]).is_empty());
+            },
+            |ap| {
+                let ignored = Cell::new(0);
+                let cpu = &mut Wrapped {
+                    cpu: ap,
+                    read: |cpu: &mut SimCpu<'_>, msr| match ignored.get() {
+                        0..2 => cpu.rdmsr(msr),
+                        // Once it was written, and once it was put back; then E is seen to be clear.
+                        _ if msr == MsrAddr::MTRR_DEF_TYPE => cpu.rdmsr(msr),
+                        _ if msr == MsrAddr::PAT && !pat_too => cpu.rdmsr(msr),
+                        _ => Err(MsrFault),
+                    },
+                    write: |cpu: &mut SimCpu<'_>, msr, value| {
+                        if enables(msr, value) {
+                            ignored.set(ignored.get() + 1);
+                            return Ok(());
+                        }
+                        cpu.wrmsr(msr, value)
+                    },
+                };
+                let outcome = kernel.sync.ap_online(cpu, 1, |_| {}).unwrap();
+                let left = match outcome.error {
+                    Some(Error::WriteIgnored { left, .. }) => Some(left),
+                    _ => None,
+                };
+                assert_eq!(left, Some(Left::Torn), "{outcome}");
+                assert!(ignored.get() >= 2);
+                kernel.signal(1);
+            },
+            |_| {},
+        );
+        assert!(!machine.registers(1).def_type.enabled());
     }
 }

@@ -4,9 +4,10 @@
 
 mod common;
 
+use common::wrapped::Wrapped;
 use common::{Kernel, SCOPES, aps, policy};
 use mtrr_pat::atomic::{Ordering, Word};
-use mtrr_pat::cpu::{CpuOps, CpuidWords, MsrFault};
+use mtrr_pat::cpu::CpuOps;
 use mtrr_pat::error::Error;
 use mtrr_pat::policy::{AmdFixed, Policy, Resync};
 use mtrr_pat::regs::{MsrAddr, SysCfg};
@@ -24,67 +25,24 @@ fn saving_dram_bits(resync: Resync) -> Policy {
 }
 
 /// SYSCFG shared by the threads of a core: what one thread writes the others read.
-struct SharedSyscfg<'a, 'run>(&'a mut SimCpu<'run>);
-
-impl CpuOps for SharedSyscfg<'_, '_> {
-    fn rdmsr(&mut self, msr: MsrAddr) -> Result<u64, MsrFault> {
-        self.0.rdmsr(msr)
-    }
-    fn wrmsr(&mut self, msr: MsrAddr, value: u64) -> Result<(), MsrFault> {
-        self.0.wrmsr(msr, value)?;
-        if msr == MsrAddr::SYSCFG {
-            let machine = self.0.machine();
-            let config = machine.config();
-            let core = config.place(self.0.number()).0;
-            for sibling in (0..config.threads).map(|thread| config.cpu_at(core, thread)) {
-                let mut registers = machine.registers(sibling);
-                registers.syscfg = Some(SysCfg::from_raw(value));
-                machine.set_registers(sibling, &registers);
+fn sharing_syscfg<'a, 'run>(cpu: &'a mut SimCpu<'run>) -> impl CpuOps + use<'a, 'run> {
+    Wrapped {
+        cpu,
+        read: |cpu: &mut SimCpu<'run>, msr| cpu.rdmsr(msr),
+        write: |cpu: &mut SimCpu<'run>, msr, value| {
+            cpu.wrmsr(msr, value)?;
+            if msr == MsrAddr::SYSCFG {
+                let machine = cpu.machine();
+                let config = machine.config();
+                let core = config.place(cpu.number()).0;
+                for sibling in (0..config.threads).map(|thread| config.cpu_at(core, thread)) {
+                    let mut registers = machine.registers(sibling);
+                    registers.syscfg = Some(SysCfg::from_raw(value));
+                    machine.set_registers(sibling, &registers);
+                }
             }
-        }
-        Ok(())
-    }
-    fn read_cr0(&mut self) -> u64 {
-        self.0.read_cr0()
-    }
-    fn write_cr0(&mut self, value: u64) {
-        self.0.write_cr0(value);
-    }
-    fn read_cr3(&mut self) -> u64 {
-        self.0.read_cr3()
-    }
-    fn write_cr3(&mut self, value: u64) {
-        self.0.write_cr3(value);
-    }
-    fn read_cr4(&mut self) -> u64 {
-        self.0.read_cr4()
-    }
-    fn write_cr4(&mut self, value: u64) {
-        self.0.write_cr4(value);
-    }
-    fn wbinvd(&mut self) {
-        self.0.wbinvd();
-    }
-    fn clflush(&mut self, address: *const u8) {
-        self.0.clflush(address);
-    }
-    fn interrupts_enabled(&mut self) -> bool {
-        self.0.interrupts_enabled()
-    }
-    fn cli(&mut self) {
-        self.0.cli();
-    }
-    fn sti(&mut self) {
-        self.0.sti();
-    }
-    fn pause_while(&mut self, word: &Word, seen: u32, deadline: u64) {
-        self.0.pause_while(word, seen, deadline);
-    }
-    fn rdtsc(&mut self) -> u64 {
-        self.0.rdtsc()
-    }
-    fn cpuid(&self, leaf: u32, subleaf: u32) -> CpuidWords {
-        self.0.cpuid(leaf, subleaf)
+            Ok(())
+        },
     }
 }
 
@@ -103,7 +61,7 @@ fn checks(scope: MtrrScope, shared_syscfg: bool) {
                 let ipis = boot.ipis();
                 let kick = |cpu| ipis.send(cpu);
                 let met = if shared_syscfg {
-                    kernel.sync.check(&mut SharedSyscfg(boot), 0, kick)
+                    kernel.sync.check(&mut sharing_syscfg(boot), 0, kick)
                 } else {
                     kernel.sync.check(boot, 0, kick)
                 };
@@ -117,7 +75,7 @@ fn checks(scope: MtrrScope, shared_syscfg: bool) {
         |cpu| {
             let me = cpu.number();
             let _ = if shared_syscfg {
-                kernel.sync.attend(&mut SharedSyscfg(cpu), me)
+                kernel.sync.attend(&mut sharing_syscfg(cpu), me)
             } else {
                 kernel.sync.attend(cpu, me)
             };

@@ -4,6 +4,7 @@
 //! [`crate::program`]'s, the asking is the rendezvous'.
 
 use super::compared::{Compared, Me};
+use super::verdict::{dearer, path_of, postpones, still_torn, telling};
 use super::{CacheSync, Decided};
 use crate::atomic::Ordering;
 use crate::cpu::CpuOps;
@@ -180,24 +181,38 @@ impl<const CPUS: usize> CacheSync<CPUS> {
     ) -> Result<(), Error> {
         let mut attempt = 1;
         let mut torn = false;
+        let mut failed = None;
         loop {
             if !compared.fresh {
-                self.yield_to_siblings(cpu, compared.me, consent)?;
-                let looked = self.look(cpu, compared);
-                looked.inspect_err(|_| _ = turn_caching_on(cpu))?;
+                let looked = self.look_undisturbed(cpu, compared, consent);
+                looked.map_err(|error| telling(error, torn, failed))?;
             }
             let result = self.act_once(cpu, compared, consent, outcome);
             compared.fresh = false;
-            let Err(Error::WriteIgnored { left, .. }) = result else {
-                return result.map_err(|error| still_torn(error, torn));
+            let Err(error @ Error::WriteIgnored { left, .. }) = result else {
+                return result.map_err(|error| telling(error, torn, failed));
             };
             // What a later attempt puts back is then only the torn map, with E clear.
             torn = left == Left::Torn || (torn && left != Left::UnusedPairs);
+            let error = still_torn(error, torn);
             if attempt == ATTEMPTS {
-                return result.map_err(|error| still_torn(error, torn));
+                return Err(error);
             }
+            failed = Some(error);
             attempt += 1;
         }
+    }
+
+    /// Compares this CPU, when no sibling asks it to stand still.
+    fn look_undisturbed<K: FnMut(usize)>(
+        &self,
+        cpu: &mut impl CpuOps,
+        compared: &mut Compared<'_>,
+        consent: &Consent<K>,
+    ) -> Result<(), Error> {
+        self.yield_to_siblings(cpu, compared.me, consent)?;
+        let looked = self.look(cpu, compared);
+        looked.inspect_err(|_| _ = turn_caching_on(cpu))
     }
 
     /// Does the cheapest that brings this CPU from what was found to the target.
@@ -286,47 +301,5 @@ impl<const CPUS: usize> CacheSync<CPUS> {
             slot.record.windows_seen.store(windows, Ordering::Relaxed);
             *path = dearer(*path, Path::Flush);
         }
-    }
-}
-
-/// Whether this CPU's registers were left alone because acting would not have been safe.
-const fn postpones(error: Error) -> bool {
-    matches!(
-        error,
-        Error::TopologyUnknown
-            | Error::SiblingsNotHeld { .. }
-            | Error::SiblingStuck { .. }
-            | Error::TargetBusy
-    )
-}
-
-const fn still_torn(error: Error, torn: bool) -> Error {
-    match error {
-        Error::WriteFault { left, .. } | Error::WriteIgnored { left, .. }
-            if matches!(left, Left::UnusedPairs) =>
-        {
-            error
-        }
-        _ if torn => error.with_left(Left::Torn),
-        _ => error,
-    }
-}
-
-const fn path_of(need: Need) -> Path {
-    match need {
-        Need::Nothing => Path::InSync,
-        Need::CachingOn => Path::CachingOn,
-        Need::UnusedPairs => Path::UnusedPairs,
-        Need::Pat => Path::Pat,
-        Need::Window => Path::Window,
-    }
-}
-
-/// The one that says more about what was done.
-fn dearer(one: Path, other: Path) -> Path {
-    if (other as u8) > (one as u8) {
-        other
-    } else {
-        one
     }
 }

@@ -7,6 +7,7 @@ pub mod matrix;
 pub mod one_cpu;
 pub mod smm;
 pub mod timeline;
+pub mod wrapped;
 
 use mtrr_pat::atomic::{Ordering, Word};
 use mtrr_pat::cpu::{CR0_CD, CR0_NW, CpuOps};
