@@ -201,6 +201,11 @@ impl Plan {
         changes
     }
 
+    /// Whether this CPU was seen with its MTRRs on.
+    pub(crate) const fn found_enabled(&self) -> bool {
+        self.have.def_type.enabled()
+    }
+
     /// Why the MTRR part is left alone on this CPU, if it is.
     #[must_use]
     pub const fn mtrr_error(&self) -> Option<Error> {

@@ -103,7 +103,7 @@ pub(crate) struct Agenda<Kick, Commit, Step, Close> {
     pub(crate) kick: Kick,
     /// Runs once all have arrived and before any step; if it fails nothing happens.
     pub(crate) commit: Commit,
-    /// The leader's own step.
+    /// The leader's own step: told, as in [`Gate::attend`], whether its turn came.
     pub(crate) step: Step,
     /// Runs when all are done, but for those that are stuck, and still wait.
     pub(crate) close: Close,
@@ -138,6 +138,11 @@ impl Gate {
         !matches!(self.word.load(Ordering::Acquire) & PHASE, CLOSED | ABORTED)
     }
 
+    /// Whether the meeting of this number is the last one, and was called off: who came to it goes away.
+    pub(crate) fn called_off(&self, number: u32) -> bool {
+        self.word.load(Ordering::Acquire) == number | ABORTED
+    }
+
     /// Ends whatever was going on. By the boot CPU, when all others lost their state.
     pub(crate) fn reset(&self) {
         let number = self.word.load(Ordering::Relaxed) & !PHASE;
@@ -153,7 +158,7 @@ impl Gate {
         agenda: Agenda<
             impl FnMut(usize),
             impl FnOnce(&mut C) -> bool,
-            impl FnOnce(&mut C),
+            impl FnOnce(&mut C, Result<(), usize>),
             impl FnOnce(&mut C),
         >,
     ) -> Result<Stuck, NoMeeting> {
@@ -218,13 +223,11 @@ impl Gate {
         meeting: &Meeting<'_>,
         cpu: &mut C,
         number: u32,
-        step: impl FnOnce(&mut C),
+        step: impl FnOnce(&mut C, Result<(), usize>),
         close: impl FnOnce(&mut C),
     ) -> Stuck {
-        let acts = meeting.wait_for_turn(cpu, number).is_none();
-        if acts {
-            step(cpu);
-        }
+        let waited = meeting.wait_for_turn(cpu, number);
+        step(cpu, waited.map_or(Ok(()), Err));
         meeting.arrive(cpu, number | DONE);
         // Longer than anybody waits for its turn.
         let bound = meeting.bounds.finish.saturating_mul(2);
@@ -235,7 +238,11 @@ impl Gate {
         };
         close(cpu);
         publish(cpu, &self.word, number | CLOSED);
-        if acts { stuck } else { stuck.and(meeting.me) }
+        if waited.is_none() {
+            stuck
+        } else {
+            stuck.and(meeting.me)
+        }
     }
 
     /// The number of the meeting that is gathering and waits for this CPU.

@@ -13,8 +13,8 @@ use crate::atomic::Ordering;
 use crate::cpu::CpuOps;
 use crate::delta::Changes;
 use crate::error::Error;
-use crate::rendezvous::CpuState;
 use crate::rendezvous::slot::{Record, Slot, flush_lines};
+use crate::rendezvous::{CpuState, Gate};
 
 /// What a CPU did to hold the target state.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -194,8 +194,8 @@ pub struct CpuReport {
     pub holds: u32,
     /// Ticks it stood still for siblings.
     pub held_ticks: u64,
-    /// It came to a rendezvous and did not finish there, so far: it may be stuck, with caches off too,
-    /// and [`CpuReport::outcome`] is of before.
+    /// It came to a rendezvous that was not called off, and did not finish there, so far: it may be
+    /// stuck, with caches off too, and [`CpuReport::outcome`] is of before.
     pub unfinished: bool,
 }
 
@@ -213,26 +213,30 @@ impl CpuReport {
 #[derive(Clone, Copy)]
 pub struct Report<'a> {
     slots: &'a [Slot],
+    gate: &'a Gate,
 }
 
 impl<'a> Report<'a> {
-    pub(crate) const fn of(slots: &'a [Slot]) -> Self {
-        Self { slots }
+    pub(crate) const fn of(slots: &'a [Slot], gate: &'a Gate) -> Self {
+        Self { slots, gate }
     }
 
     /// One item per CPU that was ever declared, ascending.
     pub fn cpus(&self) -> impl Iterator<Item = CpuReport> + Clone + use<'a> {
+        let gate = self.gate;
         self.slots
             .iter()
             .enumerate()
-            .map(|(cpu, slot)| CpuReport {
+            .map(move |(cpu, slot)| CpuReport {
                 cpu,
                 state: slot.state(),
                 outcome: Outcome::load(&slot.record),
                 windows: slot.handshake.windows.load(Ordering::Acquire),
                 holds: slot.record.holds.load(Ordering::Relaxed),
                 held_ticks: slot.record.held.load(Ordering::Relaxed),
-                unfinished: slot.unfinished(),
+                unfinished: slot
+                    .unfinished()
+                    .is_some_and(|meeting| !gate.called_off(meeting)),
             })
             .filter(|line| line.outcome.is_some() || line.state != CpuState::Absent)
     }

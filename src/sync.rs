@@ -239,7 +239,7 @@ impl<const CPUS: usize> CacheSync<CPUS> {
     /// What every CPU did last. Complete once they have all come online or met.
     #[must_use]
     pub const fn report(&self) -> Report<'_> {
-        Report::of(&self.slots)
+        Report::of(&self.slots, &self.gate)
     }
 
     /// Copies the target over an empty snapshot or an older copy; returns its epoch. In place: a CPU

@@ -275,9 +275,11 @@ impl<const CPUS: usize> Machine<CPUS> {
                     self.map.taken();
                     agrees
                 },
-                step: |cpu: &mut Cpu| {
-                    self.step(cpu, me);
-                    stepped = true;
+                step: |cpu: &mut Cpu, turn: Result<(), usize>| {
+                    if turn.is_ok() {
+                        self.step(cpu, me);
+                        stepped = true;
+                    }
                 },
                 close: |cpu: &mut Cpu| assert!(cpu.masked),
             },

@@ -169,9 +169,10 @@ impl Slot {
         self.handshake.summon.load(Ordering::Relaxed)
     }
 
-    /// Whether this CPU came to a meeting and is still in it, as far as it has said.
-    pub(crate) fn unfinished(&self) -> bool {
-        self.handshake.arrived.load(Ordering::Acquire) & super::PHASE == super::AT
+    /// The meeting this CPU came to and is still in, as far as it has said: its number.
+    pub(crate) fn unfinished(&self) -> Option<u32> {
+        let arrived = self.handshake.arrived.load(Ordering::Acquire);
+        (arrived & super::PHASE == super::AT).then_some(arrived & !super::PHASE)
     }
 
     pub(crate) fn set_state(&self, cpu: &mut impl CpuOps, state: CpuState) {

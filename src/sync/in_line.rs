@@ -14,7 +14,7 @@ use crate::policy::Bounds;
 use crate::program::{Need, flush_tlb, turn_caching_on};
 use crate::regs::MsrAddr;
 use crate::rendezvous::hold::{Core, Held, Refused, enter, hold_point, leave};
-use crate::rendezvous::slot::publish;
+use crate::rendezvous::slot::{Slot, publish};
 use crate::report::{NO_MEETING, Outcome, Path};
 
 /// Who makes sure that no sibling runs anything but a wait loop during a window.
@@ -71,7 +71,14 @@ impl<const CPUS: usize> CacheSync<CPUS> {
         slot.record
             .compared
             .store(u32::from(alike), Ordering::Relaxed);
-        self.flush_after_siblings(cpu, number, &mut outcome.path);
+        match result {
+            // That sibling's window may still be open: what is cached under its types until it closes
+            // has to be dropped after it.
+            Err(Error::SiblingStuck { .. } | Error::SiblingsNotHeld { .. }) => {
+                self.drop_after_siblings(cpu, slot, number);
+            }
+            _ => self.flush_after_siblings(cpu, number, &mut outcome.path),
+        }
         outcome.error = result.err();
         outcome.path = match outcome.error {
             None => outcome.path,
@@ -186,6 +193,8 @@ impl<const CPUS: usize> CacheSync<CPUS> {
             if !compared.fresh {
                 let looked = self.look_undisturbed(cpu, compared, consent);
                 looked.map_err(|error| telling(error, torn, failed))?;
+                // A sibling may have put the registers right that it shares.
+                torn &= !compared.plan.found_enabled();
             }
             let result = self.act_once(cpu, compared, consent, outcome);
             compared.fresh = false;
@@ -295,11 +304,24 @@ impl<const CPUS: usize> CacheSync<CPUS> {
         let Ok(slot) = self.slot(number) else {
             return;
         };
-        let windows = Core::of(&self.slots, number).sibling_windows();
-        if slot.record.windows_seen.load(Ordering::Relaxed) != windows {
-            flush_tlb(cpu);
+        if let Some(windows) = self.drop_after_siblings(cpu, slot, number) {
             slot.record.windows_seen.store(windows, Ordering::Relaxed);
             *path = dearer(*path, Path::Flush);
         }
+    }
+
+    /// Flushes the TLB if siblings had windows since it was last flushed for them: how many they had.
+    fn drop_after_siblings(
+        &self,
+        cpu: &mut impl CpuOps,
+        slot: &Slot,
+        number: usize,
+    ) -> Option<u32> {
+        let windows = Core::of(&self.slots, number).sibling_windows();
+        let moved = slot.record.windows_seen.load(Ordering::Relaxed) != windows;
+        moved.then(|| {
+            flush_tlb(cpu);
+            windows
+        })
     }
 }

@@ -140,16 +140,16 @@ impl<const CPUS: usize> CacheSync<CPUS> {
             }
             self.gate.attend(&meeting, cpu, |cpu, turn| match turn {
                 Ok(()) => work = self.step(cpu, &mut compared),
-                Err(sibling) => {
-                    let error = Error::SiblingStuck { cpu: sibling };
-                    self.left_behind(cpu, number, Path::Failed, Some(error));
-                }
+                Err(sibling) => self.turn_missed(cpu, number, sibling),
             })
         });
         match attended {
             Attended::Done => self.flush_after_meeting(cpu, &meeting),
             Attended::Missed => {
-                self.left_behind(cpu, number, Path::Postponed, None);
+                if self.left_behind(cpu, number, Path::Postponed, None) {
+                    // Counted, so its MTRRs are on; and that meeting's leader has counted.
+                    self.target.part();
+                }
                 flush_tlb(cpu);
             }
             // Siblings may have had windows, or may be in one: this flush counts for none of them.
@@ -159,11 +159,26 @@ impl<const CPUS: usize> CacheSync<CPUS> {
         (attended, work)
     }
 
+    /// A sibling did not finish before this CPU's turn came. The leader counts who is in line later.
+    fn turn_missed(&self, cpu: &mut impl CpuOps, number: usize, sibling: usize) {
+        let error = Error::SiblingStuck { cpu: sibling };
+        let _ = self.left_behind(cpu, number, Path::Failed, Some(error));
+    }
+
     /// Writes down that a meeting was carried out without this CPU: the next has to bring it in line.
-    fn left_behind(&self, cpu: &mut impl CpuOps, number: usize, path: Path, error: Option<Error>) {
+    /// Returns whether it was counted as in line so far.
+    fn left_behind(
+        &self,
+        cpu: &mut impl CpuOps,
+        number: usize,
+        path: Path,
+        error: Option<Error>,
+    ) -> bool {
         let Ok(slot) = self.slot(number) else {
-            return;
+            return false;
         };
+        let counted = slot.record.counted.load(Ordering::Relaxed) != 0;
+        slot.record.counted.store(0, Ordering::Relaxed);
         let outcome = Outcome {
             path,
             changes: Changes::empty(),
@@ -172,6 +187,7 @@ impl<const CPUS: usize> CacheSync<CPUS> {
         };
         slot.record.pending.store(1, Ordering::Relaxed);
         outcome.store(cpu, &slot.record, NO_MEETING);
+        counted
     }
 
     fn lead<C: CpuOps>(
@@ -200,12 +216,15 @@ impl<const CPUS: usize> CacheSync<CPUS> {
                 }
                 None => true,
             },
-            step: |cpu: &mut C| {
+            step: |cpu: &mut C, turn| {
                 let leader = Me {
                     decided,
                     number: me,
                 };
-                self.step(cpu, &mut Compared::nothing(leader));
+                match turn {
+                    Ok(()) => _ = self.step(cpu, &mut Compared::nothing(leader)),
+                    Err(sibling) => self.turn_missed(cpu, me, sibling),
+                }
             },
             close: |_: &mut C| {
                 let (counts, counted) = self.summary(me);

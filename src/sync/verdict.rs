@@ -16,12 +16,14 @@ pub(super) const fn postpones(error: Error) -> bool {
 }
 
 /// What became of this CPU, by its last error and by that of an earlier attempt: what that left tells
-/// more than why there was no other.
+/// more than why there was no other. But where it left the old map, and acting is not safe now, this
+/// CPU is as good as one that did not try.
 pub(super) fn telling(error: Error, torn: bool, failed: Option<Error>) -> Error {
     match error {
         Error::WriteFault { .. } | Error::WriteIgnored { .. } | Error::ReadBackFault { .. } => {
             still_torn(error, torn)
         }
+        _ if postpones(error) && !torn => error,
         _ => failed.unwrap_or(error),
     }
 }
