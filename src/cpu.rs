@@ -85,8 +85,8 @@ pub trait CpuOps {
     /// STI.
     fn sti(&mut self);
     /// One step of a wait for `word` to stop being `seen`: natively PAUSEs, for some microseconds at
-    /// most. May return at any time; the caller loops. A simulated CPU sleeps here until the word changes or its
-    /// time-stamp counter reaches `deadline`.
+    /// most. May return at any time; the caller loops. A simulated CPU sleeps here until the word
+    /// changes or its time-stamp counter reaches `deadline`.
     fn pause_while(&mut self, word: &Word, seen: u32, deadline: u64);
     /// RDTSC. Ticks of this CPU; never compared with another CPU's.
     fn rdtsc(&mut self) -> u64;

@@ -69,7 +69,8 @@ pub enum Error {
         /// What MTRRCAP says.
         vcnt: u8,
     },
-    /// RDMSR raised #GP. No MTRR was written; the PAT was brought in line, if it could be read.
+    /// RDMSR raised #GP. No MTRR was written. The PAT of an AP that comes online or is resynced is brought
+    /// in line all the same, if it can be read.
     ReadFault {
         /// The register.
         msr: MsrAddr,
@@ -225,7 +226,7 @@ impl fmt::Display for Error {
             ),
             Self::CapDiffers { cap } => write!(
                 f,
-                "MTRRCAP is {cap:#x} here, not the boot CPU's value; only the PAT was brought in line"
+                "MTRRCAP is {cap:#x} here, not the boot CPU's value; no MTRR was written"
             ),
             Self::NotInitialised => f.write_str("boot_init has not succeeded yet"),
             Self::AlreadyInitialised => f.write_str("boot_init has been called already"),

@@ -201,9 +201,9 @@ impl Plan {
         changes
     }
 
-    /// Whether this CPU was seen with its MTRRs on.
+    /// Whether this CPU's MTRRs could be read, and are on.
     pub(crate) const fn found_enabled(&self) -> bool {
-        self.have.def_type.enabled()
+        self.have.cap.is_some() && self.have.def_type.enabled()
     }
 
     /// Why the MTRR part is left alone on this CPU, if it is.

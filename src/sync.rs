@@ -19,12 +19,12 @@
 //!
 //! **When a CPU cannot be brought in line**: an AP whose [`CacheSync::ap_online`] returns an error was
 //! not touched, and has caches off if it came so: halt it and look why the kernel took it for another.
-//! One whose outcome carries an error runs on, postponed or with its MTRRs off
-//! ([`Left::Torn`](crate::error::Left::Torn)): correct but slow, until a [`CacheSync::resync`] that
-//! succeeds; a kernel may rather park it.
+//! One whose outcome carries an error runs on with the types it came with, or with its MTRRs off
+//! ([`Left::Torn`](crate::error::Left::Torn)), until a [`CacheSync::resync`] that succeeds. What it
+//! shares with CPUs that have other types for it is not safe meanwhile: a kernel may rather park it.
 //!
-//! **Interrupts**: the kick's handler acknowledges its interrupt (EOI) before or after the two calls,
-//! but not between: an AP that meets stays in [`CacheSync::attend`] until the rendezvous is over.
+//! **Interrupts**: the kick's handler may acknowledge its interrupt (EOI) before or after the two calls.
+//! A CPU that meets stays in [`CacheSync::attend`] until the rendezvous is over.
 
 mod boot;
 mod compared;

@@ -10,7 +10,7 @@ use mtrr_pat::cpu::CpuOps;
 use mtrr_pat::error::Error;
 use mtrr_pat::policy::Resync;
 use mtrr_pat::report::Path;
-use mtrr_pat::sim::{At, Config, Fault, Machine, MtrrScope, What, firmware_map};
+use mtrr_pat::sim::{At, Config, Fault, Machine, MtrrScope, S3, Scribble, What, firmware_map};
 use mtrr_pat::topology::Place;
 
 fn everywhere(mut test: impl FnMut(Resync, MtrrScope)) {
@@ -92,6 +92,27 @@ fn the_boot_cpu_leads_and_stays_and_nobody_else_does() {
             let report = sync.report().to_string();
             assert!(report.contains("\n  parked        1"), "{report}");
         });
+        machine.check().unwrap();
+    });
+}
+
+/// Who noticed too late that the machine slept says so then: woken with its MTRRs off, the boot CPU is
+/// no model.
+#[test]
+fn a_suspend_after_the_wake_keeps_the_target() {
+    everywhere(|mode, scope| {
+        let machine = machine(scope, Vec::new());
+        let kernel = Kernel::new();
+        kernel.run(&machine, |boot| {
+            kernel.init(boot, policy(mode));
+            boot.s3(&S3::all(Scribble::Off));
+            let resumed = kernel.sync.boot_resume(boot, 0);
+            assert_eq!(resumed, Err(Error::WrongPhase));
+            let _ = kernel.sync.suspend(boot).unwrap();
+            let resumed = kernel.sync.boot_resume(boot, 0).unwrap();
+            assert_eq!(resumed.error, None);
+        });
+        assert_cpu(&machine, 0, &firmware_map(), "the boot CPU");
         machine.check().unwrap();
     });
 }

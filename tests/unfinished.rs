@@ -24,20 +24,32 @@ fn after_a_missing(schedule: Schedule, threads: usize, mode: Resync) -> Vec<usiz
     let machine = Machine::new(config);
     let kernel = Kernel::new();
     kernel.run(&machine, |boot| {
-        let _ = kernel.sync.boot_init(boot, 0, policy(mode)).unwrap();
+        kernel.init(boot, policy(mode));
         for ap in 1..8 {
             kernel.start(boot, ap).unwrap();
             kernel.wait_for(boot, ap);
         }
         let missing = Error::Missing { count: 1, first: 2 };
         assert_eq!(kernel.resync(boot), Err(missing));
-        let report = kernel.sync.report();
-        report
-            .cpus()
-            .filter(|l| l.unfinished)
-            .map(|l| l.cpu)
-            .collect()
+        unfinished(&kernel)
     })
+}
+
+fn unfinished(kernel: &Kernel) -> Vec<usize> {
+    let lines = kernel.sync.report().cpus();
+    lines
+        .filter(|line| line.unfinished)
+        .map(|line| line.cpu)
+        .collect()
+}
+
+/// Registers per thread; CPU 2 gets stuck in its first window.
+fn with_cpu_2_stuck() -> Config {
+    let mut config = Config::new(3, 2);
+    config.scope = MtrrScope::Thread;
+    let stuck = Fault::new(2, At::InWindow(5), What::Stuck);
+    config.faults.push(stuck);
+    config
 }
 
 #[test]
@@ -81,7 +93,7 @@ fn nobody_healthy_is_unfinished_after_an_aborted_meeting_free() {
 }
 
 /// The boot CPU is number 1 and its sibling, number 0, is stuck in a change: the boot CPU's turn
-/// does not come, it holds the old map, and the report says it is in line with the new.
+/// does not come, and the report says that it is not in line with the new map.
 #[test]
 fn a_leader_whose_turn_did_not_come_is_not_in_sync() {
     for scope in SCOPES {
@@ -143,26 +155,14 @@ fn a_leader_whose_turn_did_not_come_is_not_in_sync() {
 fn one_that_was_stuck_starts_a_new_life() {
     for s3 in [false, true] {
         for parked in [false, true] {
-            let mut config = Config::new(3, 2);
-            config.scope = MtrrScope::Thread;
-            config
-                .faults
-                .push(Fault::new(2, At::InWindow(5), What::Stuck));
-            let machine = Machine::new(config);
+            let machine = Machine::new(with_cpu_2_stuck());
             let kernel = Kernel::new();
             kernel.run(&machine, |boot| {
                 kernel.init(boot, policy(Resync::Early));
                 kernel.bring_up(boot, &[1, 2, 3, 4, 5]);
                 let led = kernel.change(boot, &another_map());
                 assert_eq!(led, Err(Error::Stuck { count: 1, first: 2 }));
-                let stuck = || -> Vec<usize> {
-                    let report = kernel.sync.report();
-                    report
-                        .cpus()
-                        .filter(|l| l.unfinished)
-                        .map(|l| l.cpu)
-                        .collect()
-                };
+                let stuck = || unfinished(&kernel);
                 assert_eq!(stuck(), [2]);
                 if s3 {
                     kernel.sync.suspend(boot).unwrap();
@@ -185,12 +185,7 @@ fn one_that_was_stuck_starts_a_new_life() {
 /// Who was left behind in a change is not among those in line with the new target.
 #[test]
 fn who_was_left_behind_in_a_change_is_not_counted_online() {
-    let mut config = Config::new(3, 2);
-    config.scope = MtrrScope::Thread;
-    config
-        .faults
-        .push(Fault::new(2, At::InWindow(5), What::Stuck));
-    let machine = Machine::new(config);
+    let machine = Machine::new(with_cpu_2_stuck());
     let kernel = Kernel::new();
     kernel.run(&machine, |boot| {
         kernel.init(boot, policy(Resync::Early));
@@ -226,7 +221,7 @@ fn a_cpu_that_leaves_late_disturbs_no_later_meeting() {
                     let kernel = Kernel::new();
                     let why = format!("{threads} {mode:?} {away} op {op}");
                     kernel.run(&machine, |boot| {
-                        let _ = kernel.sync.boot_init(boot, 0, policy(mode)).unwrap();
+                        kernel.init(boot, policy(mode));
                         for ap in [1, 2, 3] {
                             kernel.start(boot, ap).unwrap();
                             kernel.wait_for(boot, ap);

@@ -12,8 +12,8 @@ use crate::regs::{MsrAddr, SysCfg};
 use crate::snapshot::Head;
 
 /// Whether every register [`super::Plan::look`] compares on a CPU's first arrival holds what the
-/// `words` of a target say. Only reads, each register once, and stops at the first that does not: after S3 that is the first.
-/// Interrupts as they are.
+/// `words` of a target say. Only reads, each register once, and stops at the first that does not: after
+/// S3 that is DEF_TYPE. Interrupts as they are.
 pub(crate) fn holds(
     cpu: &mut impl CpuOps,
     mut words: impl Iterator<Item = u64>,

@@ -60,8 +60,7 @@ impl<const CPUS: usize> CacheSync<CPUS> {
         })
     }
 
-    /// Declares that CPU `number` executes nothing any more, and whatever it held is lost or will be: it
-    /// did not come up, or went offline.
+    /// Declares that CPU `number` executes nothing any more: it did not come up, or went offline.
     /// By whoever knows that: a CPU that is merely late is sent INIT first. Not by the CPU itself while
     /// it still runs.
     ///
@@ -71,9 +70,8 @@ impl<const CPUS: usize> CacheSync<CPUS> {
         self.stopped(cpu, number, CpuState::Absent)
     }
 
-    /// Declares that CPU `number` is parked: it keeps its registers, in a loop that leaves only by the
-    /// kernel's doing, and does not run until it is declared starting again. For siblings and meetings
-    /// the same as [`CacheSync::offline`]; the report shows it as parked.
+    /// Declares that CPU `number` is parked: it cannot run until it is declared starting again. For
+    /// siblings and meetings the same as [`CacheSync::offline`]; the report shows it as parked.
     ///
     /// # Errors
     /// As for [`CacheSync::offline`].

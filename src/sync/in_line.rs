@@ -71,13 +71,12 @@ impl<const CPUS: usize> CacheSync<CPUS> {
         slot.record
             .compared
             .store(u32::from(alike), Ordering::Relaxed);
-        match result {
-            // That sibling's window may still be open: what is cached under its types until it closes
-            // has to be dropped after it.
-            Err(Error::SiblingStuck { .. } | Error::SiblingsNotHeld { .. }) => {
-                self.drop_after_siblings(cpu, slot, number);
-            }
-            _ => self.flush_after_siblings(cpu, number, &mut outcome.path),
+        if result.is_ok() {
+            self.flush_after_siblings(cpu, number, &mut outcome.path);
+        } else {
+            // A sibling's window may still be open: what is cached under its types until it closes has
+            // to be dropped after it, so this flush counts for none.
+            self.drop_after_siblings(cpu, slot, number);
         }
         outcome.error = result.err();
         outcome.path = match outcome.error {
@@ -193,8 +192,10 @@ impl<const CPUS: usize> CacheSync<CPUS> {
             if !compared.fresh {
                 let looked = self.look_undisturbed(cpu, compared, consent);
                 looked.map_err(|error| telling(error, torn, failed))?;
-                // A sibling may have put the registers right that it shares.
-                torn &= !compared.plan.found_enabled();
+                if torn && compared.plan.found_enabled() {
+                    // A sibling has put the registers right that it shares.
+                    (torn, failed) = (false, None);
+                }
             }
             let result = self.act_once(cpu, compared, consent, outcome);
             compared.fresh = false;
