@@ -22,9 +22,6 @@ pub enum Rule {
     LockedWithMtrrsOff,
     /// Kernel work used a TLB entry whose memory type is not what the registers now give.
     StaleTlb,
-    /// A CPU with E clear read what another one wrote and has not flushed: its read need not snoop.
-    /// Only with [`Config::strict_snoop`](super::Config::strict_snoop).
-    UnsnoopedRead,
     /// RdMem, WrMem and the type of a fixed range were written in a reserved combination.
     /// Source: AMD APM 2, "Extended Fixed-Range MTRR Type-Field Encodings".
     ReservedFixedType,

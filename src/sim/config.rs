@@ -160,9 +160,6 @@ pub struct Config {
     pub costs: Costs,
     /// Whether the spans of [`Machine::timeline`](super::Machine::timeline) are kept.
     pub timeline: bool,
-    /// Whether a read, with E clear, of a line another CPU wrote and has not flushed breaks a
-    /// rule. Otherwise it is only counted.
-    pub strict_snoop: bool,
     /// Scheduling points after which a run is declared endless.
     pub max_steps: u64,
 }
@@ -207,7 +204,6 @@ impl Config {
             log_shared: false,
             costs: Costs::default(),
             timeline: false,
-            strict_snoop: false,
             max_steps: 200_000_000,
         }
     }

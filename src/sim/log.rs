@@ -31,7 +31,7 @@ pub enum Op {
     /// WBINVD.
     Wbinvd,
     /// CLFLUSH.
-    Clflush,
+    Mfence,
     /// PUSHF: RFLAGS.IF.
     ReadIf(bool),
     /// CLI.
@@ -92,7 +92,6 @@ impl Op {
                 | Self::Cr3(_)
                 | Self::Cr4(_)
                 | Self::Wbinvd
-                | Self::Clflush
                 | Self::Cli
                 | Self::Sti
                 | Self::Sipi(_)
@@ -104,11 +103,7 @@ impl Op {
     /// an in-sync CPU must not do.
     #[must_use]
     pub const fn is_register_write(self) -> bool {
-        self.is_write()
-            && !matches!(
-                self,
-                Self::Clflush | Self::Cli | Self::Sti | Self::Sipi(_) | Self::Ipi(_)
-            )
+        self.is_write() && !matches!(self, Self::Cli | Self::Sti | Self::Sipi(_) | Self::Ipi(_))
     }
 }
 
@@ -143,7 +138,7 @@ impl Op {
     const fn name(self) -> &'static str {
         match self {
             Self::Wbinvd => "Wbinvd",
-            Self::Clflush => "Clflush",
+            Self::Mfence => "Mfence",
             Self::Cli => "Cli",
             Self::Sti => "Sti",
             Self::Pause => "Pause",
