@@ -12,7 +12,7 @@ use crate::error::{Error, Left};
 use crate::policy::CacheFlush;
 use crate::program::{Need, turn_caching_on};
 use crate::rendezvous::hold::{Held, Refused};
-use crate::report::{NO_MEETING, Outcome, Path};
+use crate::report::{Gist, NO_MEETING, Outcome, Path};
 
 /// Who makes sure that no sibling runs anything but a wait loop during a window.
 #[derive(Debug)]
