@@ -4,8 +4,9 @@ use core::ops::Range;
 
 use super::error::LayoutError;
 use super::fixed::set_fixed;
+use super::losses::Losses;
 use super::options::DefaultType;
-use super::plan::{Losses, Outcome, Plan};
+use super::plan::{Outcome, Plan};
 use super::region::{Region, RegionMap, Want};
 use super::scratch::Scratch;
 use super::verify;

@@ -4,7 +4,8 @@
 //! registers up to K, the least that is lost in it. A leaf is uniform in type, kind and priority.
 //! Values and remembered choices live in scratch that the caller brings.
 
-use super::plan::{Lost, Plan};
+use super::loss::Lost;
+use super::plan::Plan;
 use super::runs::Runs;
 use super::scratch::{BARE, Damage, FIELD, Remembered, STATES, Scratch, UNBEARABLE, in_bytes};
 use super::states::{Class, blocks, rank};

@@ -1,13 +1,10 @@
-//! The answers: registers, outcomes and what was given up.
+//! The answers: registers and outcomes.
 
 use core::fmt;
 
 use super::error::LayoutError;
-use super::region::{Kind, Priority};
+use super::loss::Lost;
 use super::states::{TYPES, of_rank, rank};
-use super::verify::{Pieces, map_of};
-use super::wanted::Wanted;
-use crate::lookup::MtrrMap;
 use crate::memtype::MemType;
 use crate::ranges::PhysBits;
 use crate::regs::{MAX_VARIABLE, MtrrDefType, VariableMtrr};
@@ -179,7 +176,7 @@ impl fmt::Display for Plan {
 pub enum Outcome {
     /// Every byte gets the type it is wanted to have.
     Exact(Plan),
-    /// The registers do not reach; this loses least. [`Wanted::losses`] lists what.
+    /// The registers do not reach; this loses least. [`Wanted::losses`](super::Wanted::losses) lists what.
     Relaxed {
         /// The registers.
         plan: Plan,
@@ -194,123 +191,3 @@ pub enum Outcome {
         have: usize,
     },
 }
-
-/// Bytes that get another type than wanted, by priority.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
-pub struct Lost {
-    /// Of regions at [`Priority::Low`].
-    pub low: u64,
-    /// Of regions at [`Priority::Normal`].
-    pub normal: u64,
-    /// Of regions at [`Priority::High`].
-    pub high: u64,
-}
-
-impl Lost {
-    /// All of them.
-    #[must_use]
-    pub const fn total(&self) -> u64 {
-        self.low
-            .saturating_add(self.normal)
-            .saturating_add(self.high)
-    }
-
-    pub(super) const fn add(&mut self, loss: &Loss) {
-        let bytes = loss.end.saturating_sub(loss.start);
-        let sum = match loss.priority {
-            Priority::Low => &mut self.low,
-            Priority::Normal => &mut self.normal,
-            Priority::High => &mut self.high,
-        };
-        *sum = sum.saturating_add(bytes);
-    }
-}
-
-impl fmt::Display for Lost {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(
-            f,
-            "{:#x} bytes of high, {:#x} of normal, {:#x} of low priority",
-            self.high, self.normal, self.low
-        )
-    }
-}
-
-/// A run of bytes that get another type than wanted.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Loss {
-    /// First byte.
-    pub start: u64,
-    /// First byte after it.
-    pub end: u64,
-    /// The type wanted.
-    pub wanted: MemType,
-    /// The type it gets; UC where ranges overlap in an undefined way, which no plan of this
-    /// module's does.
-    pub got: MemType,
-    /// What lies there.
-    pub kind: Kind,
-    /// The priority of what is lost.
-    pub priority: Priority,
-}
-
-impl Loss {
-    fn continued_by(&self, other: &Self) -> bool {
-        let moved = Self {
-            start: self.start,
-            end: self.end,
-            ..*other
-        };
-        self.end == other.start && *self == moved
-    }
-}
-
-impl fmt::Display for Loss {
-    /// Writes the last address, not the one after it, as kernel logs do.
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let last = self.end.saturating_sub(1);
-        let Self {
-            start, wanted, got, ..
-        } = self;
-        write!(f, "{start:#x}-{last:#x} {got} instead of {wanted}")
-    }
-}
-
-/// The losses of a plan, ascending and maximal. See [`Wanted::losses`].
-#[derive(Debug)]
-pub struct Losses<'a> {
-    pieces: Pieces<'a>,
-    map: MtrrMap,
-    /// A loss found that may still grow.
-    open: Option<Loss>,
-}
-
-impl<'a> Losses<'a> {
-    pub(super) fn new(wanted: &Wanted<'a>, plan: &Plan) -> Self {
-        Self {
-            pieces: Pieces::new(wanted),
-            map: map_of(wanted, plan),
-            open: None,
-        }
-    }
-}
-
-impl Iterator for Losses<'_> {
-    type Item = Loss;
-
-    fn next(&mut self) -> Option<Loss> {
-        loop {
-            let Some(piece) = self.pieces.next(&self.map) else {
-                return self.open.take();
-            };
-            let loss = piece.loss();
-            match (&mut self.open, loss) {
-                (Some(open), Some(loss)) if open.continued_by(&loss) => open.end = loss.end,
-                (None, _) => self.open = loss,
-                (Some(_), _) => return core::mem::replace(&mut self.open, loss),
-            }
-        }
-    }
-}
-
-impl core::iter::FusedIterator for Losses<'_> {}

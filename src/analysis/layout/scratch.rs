@@ -1,7 +1,7 @@
 //! The scratch of the least-damage question: how much it takes, and the choices kept in it.
 
 use super::error::LayoutError;
-use super::plan::Lost;
+use super::loss::Lost;
 use super::states::TYPES;
 use super::trie::{PAGE_ORDER, level};
 use crate::ranges::PhysBits;

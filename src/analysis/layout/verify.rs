@@ -2,7 +2,8 @@
 //! wanted map.
 
 use super::error::LayoutError;
-use super::plan::{Loss, Lost, Plan};
+use super::loss::{Loss, Lost};
+use super::plan::Plan;
 use super::region::Priority;
 use super::runs::Runs;
 use super::states::{Class, of_rank, rank};
