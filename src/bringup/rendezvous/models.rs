@@ -2,7 +2,7 @@
 //! stale read that release, acquire and full fences allow, of the code itself.
 //!
 //! ```text
-//! RUSTFLAGS="--cfg loom" cargo test --release --lib rendezvous::models
+//! RUSTFLAGS="--cfg loom" cargo test --profile loom --lib rendezvous::models
 //! ```
 //!
 //! What must not happen at the same time is an access to a [`Ground`]: the checker objects to two
