@@ -1,6 +1,4 @@
 //! Whether two CPUs agree: word by word, and in the map they describe.
-//!
-//! Owns the two meanings of "the same"; refuses to know which CPU is right.
 
 use core::fmt;
 

@@ -1,6 +1,4 @@
 //! From what a CPU has to what it should have: register writes in order, and changes by group.
-//!
-//! Owns the comparison and the order of writes; refuses to know how they are carried out.
 
 mod changes;
 
