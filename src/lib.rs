@@ -43,6 +43,7 @@ pub mod snapshot;
 
 pub mod lookup;
 
+pub mod cacheability;
 pub mod compare;
 pub mod layout;
 

@@ -55,7 +55,7 @@ pub struct MtrrMap {
 }
 
 /// Where the memory starts that TOP_MEM2 ends.
-const FORCED_START: u64 = 1 << 32;
+pub(crate) const FORCED_START: u64 = 1 << 32;
 
 impl MtrrMap {
     /// Decodes the registers of one CPU.
@@ -221,7 +221,7 @@ impl MtrrMap {
 
 /// The bits of a fixed range's byte that are its type: without RdMem and WrMem where AMD's
 /// SYSCFG makes them visible.
-fn fixed_bits(snapshot: &Snapshot) -> u8 {
+pub(crate) fn fixed_bits(snapshot: &Snapshot) -> u8 {
     if snapshot.shows_dram_bits() {
         !0x18
     } else {
@@ -233,7 +233,7 @@ fn fixed_bits(snapshot: &Snapshot) -> u8 {
 /// of the register but 51:23.
 ///
 /// Source: AMD APM 2, "Top of Memory", "System Configuration Register (SYSCFG)".
-fn forced_end(snapshot: &Snapshot) -> u64 {
+pub(crate) fn forced_end(snapshot: &Snapshot) -> u64 {
     let needed = SysCfg::MTRR_TOM2_EN.union(SysCfg::TOM2_FORCE_WB);
     match snapshot.syscfg {
         Some(syscfg) if syscfg.contains(needed) => {
