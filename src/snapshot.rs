@@ -39,7 +39,8 @@ pub struct Snapshot {
     /// Whether `fixed` carries AMD's RdMem and WrMem bits: it was read while SYSCFG bit 19
     /// (MtrrFixDramModEn) was set. The words may be written back only in that state.
     pub fixed_dram_bits: bool,
-    /// AMD TOP_MEM2: first byte above the memory that lies above 4 GiB; 0 elsewhere.
+    /// AMD TOP_MEM2: first byte above the memory that lies above 4 GiB; 0 elsewhere, and where
+    /// SYSCFG leaves it without effect.
     pub top_mem2: u64,
     /// How many address bits the MTRRs decode.
     pub phys_bits: PhysBits,
@@ -135,7 +136,7 @@ impl Snapshot {
     /// [`AmdFixed::SaveDramBits`].
     ///
     /// With VCNT 10 and fixed ranges: 33 RDMSR (DEF_TYPE, 20 of the variable ranges, 11 fixed,
-    /// PAT); on AMD also SYSCFG and TOP_MEM2. MTRRCAP is the platform's, not read again. Interrupts
+    /// PAT); on AMD also SYSCFG and, where that has it in effect, TOP_MEM2. MTRRCAP is the platform's, not read again. Interrupts
     /// as they are.
     ///
     /// # Errors
@@ -170,8 +171,13 @@ impl Snapshot {
             }
         }
         if platform.amd {
-            self.syscfg = Some(SysCfg::from_raw(read(cpu, MsrAddr::SYSCFG)?));
-            self.top_mem2 = read(cpu, MsrAddr::TOP_MEM2)?;
+            let syscfg = SysCfg::from_raw(read(cpu, MsrAddr::SYSCFG)?);
+            self.syscfg = Some(syscfg);
+            self.top_mem2 = if syscfg.contains(SysCfg::MTRR_TOM2_EN) {
+                read(cpu, MsrAddr::TOP_MEM2)?
+            } else {
+                0
+            };
         }
         if platform.has_fixed() {
             self.capture_fixed(cpu, platform, amd_fixed)?;

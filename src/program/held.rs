@@ -32,7 +32,9 @@ pub(crate) fn holds(
         .is_none_or(|cap| is(MsrAddr::MTRRCAP, cap.raw()) && is(MsrAddr::MTRR_DEF_TYPE, def_type))
         && head.pat.is_none_or(|pat| is(MsrAddr::PAT, pat.raw()))
         && head.syscfg.is_none_or(|syscfg| {
-            same_routing(cpu, syscfg) && cpu.rdmsr(MsrAddr::TOP_MEM2) == Ok(head.top_mem2)
+            same_routing(cpu, syscfg)
+                && (!syscfg.contains(SysCfg::MTRR_TOM2_EN)
+                    || cpu.rdmsr(MsrAddr::TOP_MEM2) == Ok(head.top_mem2))
         });
     if !same {
         return false;

@@ -31,6 +31,9 @@ pub enum Rule {
     /// A register by which firmware decides where accesses go, or how memory is encrypted, was
     /// written: SYSCFG but for its bit 19, TOP_MEM, TOP_MEM2, an IORR, TME_ACTIVATE.
     RoutingWritten,
+    /// An MSR was touched that neither CPUID nor MTRRCAP nor a register read before announces: where
+    /// nobody catches #GP that may be the end, even if it did not fault here.
+    UnannouncedMsr,
     /// The machine was put into S3 while an AP was neither off nor halted.
     SuspendedWhileRunning,
 }

@@ -63,6 +63,7 @@
 //! machine checks do not exist; a TLB never evicts, and paging-structure caches are not modelled.
 #![allow(clippy::indexing_slicing)] // CPU numbers index tables built for them; a wrong one is the test's mistake
 
+mod announced;
 mod bus;
 mod check;
 mod config;
@@ -78,6 +79,7 @@ mod machine;
 mod msr;
 mod ops;
 mod place;
+mod preset;
 mod registers;
 mod run;
 mod sched;
