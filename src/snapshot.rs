@@ -3,6 +3,7 @@
 //! Owns what is read and in which order; refuses to interpret it beyond single fields. Decoding
 //! happens on demand and never panics, whatever the firmware left.
 
+mod fits;
 mod valid;
 mod words;
 
