@@ -25,6 +25,11 @@ pub enum Rule {
     /// A CPU with E clear read what another one wrote and has not flushed: its read need not snoop.
     /// Only with [`Config::strict_snoop`](super::Config::strict_snoop).
     UnsnoopedRead,
+    /// An interrupt was sent after a store of a shared word that may not be visible yet: on an x2APIC
+    /// the interrupt can arrive first, and its handler then reads what was there before. Only with
+    /// [`Config::kicks_overtake_stores`](super::Config::kicks_overtake_stores).
+    /// Source: Intel SDM 3A, "MSR Access in x2APIC Mode"; AMD APM 2, "Serializing Instructions".
+    KickOvertakesStore,
     /// RdMem, WrMem and the type of a fixed range were written in a reserved combination.
     /// Source: AMD APM 2, "Extended Fixed-Range MTRR Type-Field Encodings".
     ReservedFixedType,
@@ -146,6 +151,14 @@ impl State {
                 Rule::SiblingRan,
                 format!("{what} while CPU {owner} has caching off"),
             );
+        }
+    }
+
+    /// The rule for who sends an interrupt: what it is about has to be visible.
+    pub(super) fn check_kick(&mut self, cpu: usize, to: usize) {
+        if self.config.kicks_overtake_stores && self.cpus[cpu].unfenced {
+            let text = format!("CPU {to} may see the interrupt before the stores ahead of it");
+            self.violate(cpu, Rule::KickOvertakesStore, text);
         }
     }
 

@@ -163,6 +163,8 @@ pub struct Config {
     /// Whether a read, with E clear, of a line another CPU wrote and has not flushed breaks a
     /// rule. Otherwise it is only counted.
     pub strict_snoop: bool,
+    /// Whether an interrupt sent with stores of shared words still unfenced breaks a rule.
+    pub kicks_overtake_stores: bool,
     /// Scheduling points after which a run is declared endless.
     pub max_steps: u64,
 }
@@ -208,6 +210,7 @@ impl Config {
             costs: Costs::default(),
             timeline: false,
             strict_snoop: false,
+            kicks_overtake_stores: false,
             max_steps: 200_000_000,
         }
     }

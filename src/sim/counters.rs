@@ -27,6 +27,7 @@ pub struct Counters {
     pub shared_loads: u64,
     pub shared_stores: u64,
     pub locked: u64,
+    /// Full fences, apart from [`Self::locked`]: a CPU with its MTRRs off may execute them.
     pub fences: u64,
     /// Instructions of kernel work.
     pub work: u64,
@@ -74,6 +75,7 @@ impl Counters {
             Op::SharedLoad => &mut self.shared_loads,
             Op::SharedStore => &mut self.shared_stores,
             Op::SharedLocked => &mut self.locked,
+            Op::Fence => &mut self.fences,
             Op::Load(_) => &mut self.loads,
             Op::Store(_) => &mut self.stores,
             Op::Sipi(_) => &mut self.sipi,

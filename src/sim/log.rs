@@ -76,6 +76,8 @@ pub enum Op {
     SharedStore,
     /// A locked instruction on a shared word (logged only if asked for).
     SharedLocked,
+    /// A full fence, which is no locked instruction (logged only if asked for).
+    Fence,
 }
 
 impl Op {
@@ -97,6 +99,28 @@ impl Op {
                 | Self::Sti
                 | Self::Sipi(_)
                 | Self::Ipi(_)
+        )
+    }
+
+    /// Whether the stores before it are visible to every CPU once it is done: a fence, a locked
+    /// instruction, a serialising one. Writes of x2APIC registers are none, which is why an interrupt
+    /// may overtake stores.
+    ///
+    /// Source: Intel SDM 3A, "Serializing Instructions"; AMD APM 2, "Serializing Instructions".
+    #[must_use]
+    pub const fn drains_stores(self) -> bool {
+        matches!(
+            self,
+            Self::Fence
+                | Self::SharedLocked
+                | Self::Wrmsr(..)
+                | Self::WrmsrIgnored(..)
+                | Self::Cr0(_)
+                | Self::Cr3(_)
+                | Self::Cr4(_)
+                | Self::Wbinvd
+                | Self::Cpuid(..)
+                | Self::Iret
         )
     }
 
@@ -159,6 +183,7 @@ impl Op {
             Self::SharedLoad => "SharedLoad",
             Self::SharedStore => "SharedStore",
             Self::SharedLocked => "SharedLocked",
+            Self::Fence => "Fence",
             _ => "Op",
         }
     }

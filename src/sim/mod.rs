@@ -58,7 +58,7 @@
 //! guest that may not.
 //!
 //! # What it cannot show
-//! It has no memory contents, so incoherence is not observed but forbidden by the rules; its costs
+//! It has no memory contents, so incoherence and late stores are not observed but forbidden by the rules; its costs
 //! are assumptions, each marked so; interrupts come between operations, not inside them; NMIs and
 //! machine checks do not exist; a TLB never evicts, and paging-structure caches are not modelled.
 #![allow(clippy::indexing_slicing)] // CPU numbers index tables built for them; a wrong one is the test's mistake

@@ -73,6 +73,8 @@ pub(crate) struct Cpu {
     pub(crate) storing: bool,
     /// Another CPU stored since this one last paused (free-running only).
     pub(crate) news: bool,
+    /// It stored to a shared word, and nothing since has made that visible for certain.
+    pub(crate) unfenced: bool,
     /// Its last operation was kernel work that lasts until `time`.
     pub(crate) working: bool,
     pub(crate) last: Option<Op>,
@@ -196,7 +198,15 @@ impl State {
         this.counters.count(op);
         this.last = Some(op);
         this.working = matches!(op, Op::Work(_) | Op::Load(_) | Op::Store(_));
-        let shared = matches!(op, Op::SharedLoad | Op::SharedStore | Op::SharedLocked);
+        if op.drains_stores() {
+            this.unfenced = false;
+        } else if op == Op::SharedStore {
+            this.unfenced = true;
+        }
+        let shared = matches!(
+            op,
+            Op::SharedLoad | Op::SharedStore | Op::SharedLocked | Op::Fence
+        );
         if log && (log_shared || !shared) {
             self.events.push(Event { time, cpu, op });
         }
@@ -269,6 +279,7 @@ fn new_cpu(config: &Config, n: usize) -> Cpu {
         reset_cd: false,
         storing: false,
         news: false,
+        unfenced: false,
         working: false,
         last: None,
         counters: Counters::default(),

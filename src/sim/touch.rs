@@ -151,7 +151,7 @@ impl Shared {
             Touch::Load => state.record(cpu, Op::SharedLoad),
             Touch::Store => state.record(cpu, Op::SharedStore),
             Touch::Locked => state.record(cpu, Op::SharedLocked),
-            Touch::Fence => state.cpus[cpu].counters.fences += 1,
+            Touch::Fence => state.record(cpu, Op::Fence),
         }
         state.check_touch(cpu, how);
         if how == Touch::Fence {

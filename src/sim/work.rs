@@ -90,6 +90,7 @@ impl<'run> SimCpu<'run> {
         let mut state = self.shared.enter(number);
         assert!(to < state.cpus.len() && to != number, "no AP {to}");
         state.check_sibling(number, "SIPI");
+        state.check_kick(number, to);
         state.record(number, Op::Sipi(to));
         state.charge(number, 0);
         let now = state.cpus[number].time;
@@ -275,6 +276,7 @@ impl Ipis<'_> {
         let mut state = self.shared.enter(number);
         assert!(to < state.cpus.len(), "no CPU {to}");
         state.check_sibling(number, "IPI");
+        state.check_kick(number, to);
         state.record(number, Op::Ipi(to));
         state.charge(number, 0);
         state.cpus[to].pending = true;
