@@ -22,6 +22,10 @@ pub enum Rule {
     LockedWithMtrrsOff,
     /// Kernel work used a TLB entry whose memory type is not what the registers now give.
     StaleTlb,
+    /// A kernel load got something else than what was last stored: a line that should have left the
+    /// caches, or that came back from them too late.
+    /// Source: Intel SDM 3A, "Preventing Caching"; AMD APM 2, "Changing Memory Type".
+    StaleLine,
     /// A CPU with E clear read what another one wrote and has not flushed: its read need not snoop.
     /// Only with [`Config::strict_snoop`](super::Config::strict_snoop).
     UnsnoopedRead,

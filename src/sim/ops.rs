@@ -155,6 +155,7 @@ impl CpuOps for SimCpu<'_> {
         // Not checked against a sibling's window: a wait loop drops its copy of the line it waits on.
         state.record(number, Op::Clflush);
         state.lines.flush(address.addr());
+        state.caches.flush(address.addr() as u64);
         let cost = state.config.costs.clflush;
         state.charge(number, cost);
     }

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::thread::Thread;
 
 use super::bus::WriteQueue;
+use super::caches::Caches;
 use super::check::{Rule, Violation};
 use super::config::{Config, MtrrScope, Schedule};
 use super::counters::Counters;
@@ -134,6 +135,7 @@ pub(crate) struct State {
     pub(crate) memory_busy: u64,
     pub(crate) random: u64,
     pub(crate) lines: Lines,
+    pub(crate) caches: Caches,
     pub(crate) bus: WriteQueue,
     /// The machine's time, picoseconds (free-running only).
     pub(crate) clock: u64,
@@ -168,6 +170,7 @@ impl State {
                 Schedule::Baton { seed } | Schedule::Free { seed } => seed,
             },
             lines: Lines::default(),
+            caches: Caches::default(),
             bus: WriteQueue::default(),
             clock: 0,
             steps: 0,
@@ -238,6 +241,7 @@ impl State {
         self.core_dirty.fill(0);
         self.llc_dirty.fill(0);
         self.lines = Lines::default();
+        self.caches = Caches::default();
     }
 }
 

@@ -243,6 +243,7 @@ impl State {
         self.record(cpu, op);
         let core = self.cpus[cpu].core;
         let cached = held.is_cacheable() && !self.core_cache_disabled(core);
+        self.cached_access(cpu, address, held, matches!(op, Op::Store(_)));
         if cached && matches!(op, Op::Store(_)) && held == PatType::WriteBack {
             self.dirty(cpu, 1);
         }
