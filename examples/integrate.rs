@@ -36,7 +36,7 @@ fn start_aps(cpu: &mut SimCpu<'_>) -> Result<(), Error> {
         before_sipi(cpu, n, apic_id)?;
         cpu.send_init_sipi(n);
         cpu.sti(); // a sibling that comes up may have to hold this CPU
-        while SYNC.state(cpu, n)? != CpuState::Running {
+        while SYNC.state(n)? != CpuState::Running {
             SYNC.hold_point(cpu, 0)?;
             cpu.work(10_000);
         }
@@ -56,7 +56,7 @@ fn life(cpu: &mut SimCpu<'_>) -> Result<(), Error> {
     start_aps(cpu)?;
     SYNC.suspend(cpu)?;
     for n in 1..cpu.machine().config().cpus() {
-        SYNC.offline(cpu, n)?;
+        SYNC.offline(n)?;
     }
     cpu.s3(&S3::all(Scribble::Off));
     let outcome = SYNC.boot_resume(cpu, 0)?;

@@ -21,8 +21,6 @@ pub(crate) enum Touch {
     Store,
     /// A locked read-modify-write.
     Locked,
-    /// A full fence; no word.
-    Fence,
 }
 
 #[cfg(feature = "sim")]
@@ -123,10 +121,3 @@ word!(
     /// A 64-bit shared word.
     WideWord, AtomicU64, u64
 );
-
-/// Orders every earlier access of this CPU before every later one.
-#[inline]
-pub fn full_fence() {
-    touched(Touch::Fence, core::ptr::null());
-    imp::fence(Ordering::SeqCst);
-}

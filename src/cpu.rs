@@ -75,9 +75,9 @@ pub trait CpuOps {
     fn write_cr4(&mut self, value: u64);
     /// WBINVD: writes back and invalidates the caches.
     fn wbinvd(&mut self);
-    /// CLFLUSH of the line that holds `address`: writes it back and drops it from every cache, so
-    /// that a CPU whose MTRRs are off reads it from memory.
-    fn clflush(&mut self, address: *const u8);
+    /// MFENCE: every earlier load and store of this CPU is done before any later one. Never a locked
+    /// instruction, which is a bus lock on a CPU whose MTRRs are off.
+    fn mfence(&mut self);
     /// Whether RFLAGS.IF is set.
     fn interrupts_enabled(&mut self) -> bool;
     /// CLI.

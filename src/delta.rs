@@ -8,10 +8,9 @@ use core::fmt;
 
 pub use self::changes::Changes;
 
-use crate::error::Error;
 use crate::ranges::FIXED_RANGES;
 use crate::regs::{FIXED_COUNT, MAX_VARIABLE, MsrAddr, SysCfg};
-use crate::snapshot::Snapshot;
+use crate::snapshot::{DRAM_BITS, Snapshot};
 
 /// One register write, and what the register held before.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -22,6 +21,18 @@ pub struct Write {
     pub value: u64,
     /// What it held when it was compared.
     pub before: u64,
+}
+
+impl Write {
+    /// The write that undoes this one.
+    #[must_use]
+    pub const fn back(self) -> Self {
+        Self {
+            msr: self.msr,
+            value: self.before,
+            before: self.value,
+        }
+    }
 }
 
 /// Registers a mark can stand for: fixed, then base and mask of each pair.
@@ -46,10 +57,10 @@ impl Marks {
     };
 
     /// Compares strictly; see [`Delta::between`].
-    pub(crate) fn between(have: &Snapshot, want: &Snapshot) -> Result<Self, Error> {
+    pub(crate) fn between(have: &Snapshot, want: &Snapshot) -> Self {
         let mut marks = Self::NONE;
         if have.cap.is_some() && want.cap.is_some() {
-            marks.fixed(have, want)?;
+            marks.fixed(have, want);
             marks.variable(have, want);
             let differs = have.def_type != want.def_type;
             marks.changes.set(Changes::DEFAULT, differs);
@@ -59,7 +70,7 @@ impl Marks {
         marks.changes.set(Changes::PAT, differs);
         let differs = routing_differs(have, want);
         marks.changes.set(Changes::ROUTING, differs);
-        Ok(marks)
+        marks
     }
 
     /// Whether any register must be written with caches off.
@@ -77,23 +88,18 @@ impl Marks {
         self.changes
     }
 
-    fn fixed(&mut self, have: &Snapshot, want: &Snapshot) -> Result<(), Error> {
-        /// The bits of a fixed word that hold types, in any state of SYSCFG bit 19.
-        const TYPES: u64 = 0x0707_0707_0707_0707;
-        let same_state = have.fixed_dram_bits == want.fixed_dram_bits;
-        for (n, (have, want)) in have.fixed.iter().zip(&want.fixed).enumerate() {
-            if same_state && have != want {
+    fn fixed(&mut self, have: &Snapshot, want: &Snapshot) {
+        for (n, word) in have.fixed.iter().enumerate() {
+            if fixed_word(have, want, n) != Some(*word) {
                 self.window |= 1 << n;
                 self.changes |= Changes::FIXED;
-            } else if have & TYPES != want & TYPES {
-                return Err(Error::FixedDramStateDiffers);
             }
         }
-        Ok(())
     }
 
+    /// All pairs this CPU has: one the target's machine lacks is to be unused.
     fn variable(&mut self, have: &Snapshot, want: &Snapshot) {
-        let count = have.variable_count().min(want.variable_count());
+        let count = have.variable_count();
         let pairs = have.variable.iter().zip(&want.variable).take(count);
         for (n, (have, want)) in pairs.enumerate() {
             if have == want {
@@ -123,13 +129,11 @@ pub struct Delta<'a> {
 impl<'a> Delta<'a> {
     /// Compares strictly: every raw word, also of pairs that are not in use.
     ///
-    /// Both snapshots are of the same machine, read with the same VCNT.
-    ///
-    /// # Errors
-    /// [`Error::FixedDramStateDiffers`]: the fixed ranges were read in different states of SYSCFG
-    /// bit 19 and their types differ.
-    pub fn between(have: &'a Snapshot, want: &'a Snapshot) -> Result<Self, Error> {
-        Ok(Self::marked(have, want, Marks::between(have, want)?))
+    /// Both snapshots are of one machine. Where AMD's RdMem and WrMem are shown in one of them alone,
+    /// they are left as they are: the types count.
+    #[must_use]
+    pub fn between(have: &'a Snapshot, want: &'a Snapshot) -> Self {
+        Self::marked(have, want, Marks::between(have, want))
     }
 
     /// The comparison of the same two snapshots, made before.
@@ -177,6 +181,12 @@ impl<'a> Delta<'a> {
         self.have.def_type.raw()
     }
 
+    /// DEF_TYPE as it is wanted.
+    #[must_use]
+    pub const fn def_type_wanted(&self) -> u64 {
+        self.want.def_type.raw()
+    }
+
     /// The PAT, when it differs.
     #[must_use]
     pub fn pat(&self) -> Option<Write> {
@@ -200,14 +210,6 @@ impl<'a> Delta<'a> {
     pub fn first_in_force(&self) -> Option<Write> {
         let listed = self.window().next();
         listed.or_else(|| self.def_type()).or_else(|| self.pat())
-    }
-
-    /// The first register of each group of MTRRs that is to be written: fixed, variable, DEF_TYPE.
-    pub(crate) fn one_of_each_group(&self) -> impl Iterator<Item = Write> + use<'a> {
-        const FIXED: u128 = (1 << FIXED_COUNT) - 1;
-        let fixed = self.writes(self.marks.window & FIXED).next();
-        let variable = self.writes(self.marks.window & !FIXED).next();
-        [fixed, variable, self.def_type()].into_iter().flatten()
     }
 
     /// Whether there is nothing to write.
@@ -246,7 +248,7 @@ fn write_at(have: &Snapshot, want: &Snapshot, place: usize) -> Option<Write> {
     if let Some(range) = FIXED_RANGES.get(place) {
         return Some(Write {
             msr: range.msr,
-            value: *want.fixed.get(place)?,
+            value: fixed_word(have, want, place)?,
             before: *have.fixed.get(place)?,
         });
     }
@@ -267,9 +269,21 @@ fn write_at(have: &Snapshot, want: &Snapshot, place: usize) -> Option<Write> {
     })
 }
 
-/// The bits of SYSCFG that route DRAM: 23 to 18, and 26.
-pub(crate) const fn routing_bits(syscfg: SysCfg) -> u64 {
-    syscfg.raw() & (0x3f << 18 | 1 << 26)
+/// What the `n`-th fixed-range register of a CPU that has `have` is to hold: RdMem and WrMem are kept
+/// where the target does not show them, and are not written where this CPU hides them.
+fn fixed_word(have: &Snapshot, want: &Snapshot, n: usize) -> Option<u64> {
+    let (here, wanted) = (*have.fixed.get(n)?, *want.fixed.get(n)?);
+    Some(match (have.fixed_dram_bits, want.fixed_dram_bits) {
+        (false, false) | (true, true) => wanted,
+        (false, true) => wanted & !DRAM_BITS,
+        (true, false) => (wanted & !DRAM_BITS) | (here & DRAM_BITS),
+    })
+}
+
+/// The bits of SYSCFG that route DRAM, 23 to 18, and 26; but for 19, which shows and hides RdMem and
+/// WrMem and is a property of the moment.
+const fn routing_bits(syscfg: SysCfg) -> u64 {
+    syscfg.raw() & (0x3d << 18 | 1 << 26)
 }
 
 /// AMD's routing of DRAM: these bits and TOP_MEM2.
@@ -299,7 +313,7 @@ mod tests {
     #[test]
     fn equal_snapshots_have_no_writes() {
         let (have, want) = (machine(), machine());
-        let delta = Delta::between(&have, &want).unwrap();
+        let delta = Delta::between(&have, &want);
         assert!(delta.is_empty() && !delta.needs_window());
         assert_eq!(delta.changes(), Changes::empty());
         assert_eq!(delta.changes().to_string(), "-");
@@ -316,7 +330,7 @@ mod tests {
         }; MAX_VARIABLE];
         want.def_type = MtrrDefType::from_raw(0xc00);
         want.pat = Some(Pat::LINUX);
-        let delta = Delta::between(&have, &want).unwrap();
+        let delta = Delta::between(&have, &want);
         let window: std::vec::Vec<Write> = delta.window().collect();
         assert_eq!(window.len(), 31);
         assert!(window[..11].is_sorted_by_key(|w| w.msr));
@@ -332,26 +346,49 @@ mod tests {
             base: 0x1234_5000,
             mask: 0x7000,
         };
-        let delta = Delta::between(&have, &want).unwrap();
+        let delta = Delta::between(&have, &want);
         assert_eq!(delta.outside().count(), 2);
         assert!(!delta.needs_window() && !delta.is_empty());
         want.variable[3].mask |= VariableMtrr::V;
-        let delta = Delta::between(&have, &want).unwrap();
+        let delta = Delta::between(&have, &want);
         assert_eq!((delta.outside().count(), delta.window().count()), (0, 2));
     }
 
     #[test]
-    fn fixed_words_read_in_another_state_are_never_written() {
+    fn types_count_where_one_side_alone_shows_rdmem_and_wrmem() {
         let mut have = machine();
         let mut want = machine();
         have.fixed = [0x1e1e_1e1e_1e1e_1e1e; FIXED_COUNT];
         have.fixed_dram_bits = true;
         want.fixed = [0x0606_0606_0606_0606; FIXED_COUNT];
-        assert!(Delta::between(&have, &want).unwrap().is_empty());
-        want.fixed[4] = 0;
-        assert_eq!(
-            Delta::between(&have, &want).unwrap_err(),
-            Error::FixedDramStateDiffers
-        );
+        assert!(Delta::between(&have, &want).is_empty());
+        assert!(Delta::between(&want, &have).is_empty());
+        want.fixed[4] = 0x0505_0505_0000_0000;
+        fn values(have: &Snapshot, want: &Snapshot) -> std::vec::Vec<u64> {
+            Delta::between(have, want)
+                .window()
+                .map(|w| w.value)
+                .collect()
+        }
+        assert_eq!(values(&have, &want), [0x1d1d_1d1d_1818_1818]);
+        assert_eq!(values(&want, &have), [0x0606_0606_0606_0606]);
+        want.fixed_dram_bits = true;
+        assert_eq!(values(&have, &want).len(), FIXED_COUNT);
+    }
+
+    #[test]
+    fn a_pair_that_the_target_has_no_word_for_is_to_be_unused() {
+        let mut have = machine();
+        let mut want = machine();
+        want.cap = Some(MtrrCap::from_raw(0xd08));
+        have.variable[9] = VariableMtrr {
+            base: 6,
+            mask: 0x800,
+        };
+        let delta = Delta::between(&have, &want);
+        let writes: std::vec::Vec<(MsrAddr, u64)> =
+            delta.window().map(|w| (w.msr, w.value)).collect();
+        let pair = [MsrAddr::phys_base(9), MsrAddr::phys_mask(9)];
+        assert_eq!(writes, pair.map(|msr| (msr, 0)));
     }
 }

@@ -16,6 +16,9 @@ pub enum Left {
     Torn = 2,
     /// The map in force is the wanted one; only pairs that are not in use differ from it.
     UnusedPairs = 3,
+    /// The wanted map was written and read back; then somebody else, firmware perhaps, wrote this
+    /// register.
+    Altered = 4,
 }
 
 impl fmt::Display for Left {
@@ -25,6 +28,7 @@ impl fmt::Display for Left {
             Self::RolledBack => "the old map was put back",
             Self::Torn => "MTRRs left off, all memory uncachable on this CPU",
             Self::UnusedPairs => "the map is right, only pairs that are not in use differ",
+            Self::Altered => "the map was right, then somebody else wrote this register",
         })
     }
 }
@@ -84,11 +88,9 @@ pub enum Error {
         /// What became of this CPU.
         left: Left,
     },
-    /// This CPU's SYSCFG bit 19 (MtrrFixDramModEn) differs from the boot CPU's, and its fixed
-    /// ranges have other types: they can neither be compared nor written safely. Nothing was
-    /// changed.
-    FixedDramStateDiffers,
-    /// This CPU's MTRRCAP is not the boot CPU's. Its MTRRs were left alone; its PAT was not.
+    /// The target does not fit this CPU: by its MTRRCAP it lacks fixed ranges, write-combining or a
+    /// variable range that is in use, or has what the boot CPU lacks. Its MTRRs were left alone; its PAT
+    /// was not.
     CapDiffers {
         /// What this CPU says.
         cap: u64,
@@ -133,8 +135,6 @@ pub enum Error {
         /// The lowest number among them.
         first: usize,
     },
-    /// The boot CPU fell silent before it committed a rendezvous. Nothing was changed.
-    BootCpuSilent,
     /// A sibling did not come out of its caches-off window in time. This CPU was left as it is.
     SiblingStuck {
         /// The sibling's number.
@@ -148,8 +148,7 @@ pub enum Error {
         /// The number of the first that did not.
         cpu: usize,
     },
-    /// The target kept changing, or is being changed for longer than a CPU waits. This CPU is
-    /// postponed to the next rendezvous.
+    /// The target was being replaced while it was read. Ask again.
     TargetBusy,
     /// A register of the wanted target has reserved bits or a reserved type set. Nothing was changed on
     /// any CPU.
@@ -221,12 +220,9 @@ impl fmt::Display for Error {
             Self::WriteFault { msr, value, left } => {
                 write!(f, "writing {value:#x} to {msr} faulted; {left}")
             }
-            Self::FixedDramStateDiffers => f.write_str(
-                "SYSCFG bit 19 differs from the boot CPU's and so do the fixed ranges; nothing was changed",
-            ),
             Self::CapDiffers { cap } => write!(
                 f,
-                "MTRRCAP is {cap:#x} here, not the boot CPU's value; no MTRR was written"
+                "MTRRCAP is {cap:#x} here, and the target does not fit it; no MTRR was written"
             ),
             Self::NotInitialised => f.write_str("boot_init has not succeeded yet"),
             Self::AlreadyInitialised => f.write_str("boot_init has been called already"),
@@ -234,10 +230,16 @@ impl fmt::Display for Error {
                 write!(f, "CPU {cpu} is out of range: there is room for {cpus}")
             }
             Self::NotDeclared { cpu } => {
-                write!(f, "CPU {cpu} came online without being declared starting; left as it is")
+                write!(
+                    f,
+                    "CPU {cpu} came online without being declared starting; left as it is"
+                )
             }
             Self::ArrivedTwice { cpu } => {
-                write!(f, "CPU {cpu} was declared or came a second time; left as it is")
+                write!(
+                    f,
+                    "CPU {cpu} was declared or came a second time; left as it is"
+                )
             }
             Self::Busy => f.write_str("another rendezvous is under way; nothing was changed"),
             Self::Missing { count, first } => write!(
@@ -248,32 +250,49 @@ impl fmt::Display for Error {
                 f,
                 "{count} CPU(s) did not finish the rendezvous, CPU {first} first; the report says what became of each"
             ),
-            Self::BootCpuSilent => f.write_str("the boot CPU fell silent; nothing was changed"),
             Self::SiblingStuck { cpu } => {
-                write!(f, "sibling CPU {cpu} is stuck with caches off; left as it is")
+                write!(
+                    f,
+                    "sibling CPU {cpu} is stuck with caches off; left as it is"
+                )
             }
             Self::TopologyUnknown => {
                 f.write_str("core topology unknown; postponed to the rendezvous")
             }
             Self::SiblingsNotHeld { cpu } => {
-                write!(f, "sibling CPU {cpu} did not answer a hold; postponed to the rendezvous")
+                write!(
+                    f,
+                    "sibling CPU {cpu} did not answer a hold; postponed to the rendezvous"
+                )
             }
-            Self::TargetBusy => f.write_str("the target kept changing; postponed to the rendezvous"),
+            Self::TargetBusy => f.write_str("the target was being replaced"),
             Self::InvalidTarget { msr } => {
-                write!(f, "{msr} of the target cannot be set so; nothing was changed")
+                write!(
+                    f,
+                    "{msr} of the target cannot be set so; nothing was changed"
+                )
             }
             Self::ForeignTarget { part } => {
-                write!(f, "the target is of another machine: {part} differs; nothing was changed")
+                write!(
+                    f,
+                    "the target is of another machine: {part} differs; nothing was changed"
+                )
             }
             Self::WrongPhase => f.write_str(
                 "between suspend and boot_resume no CPU starts or meets, and nothing is resumed \
                  without a suspend; nothing was changed",
             ),
             Self::NotBootCpu { cpu, boot } => {
-                write!(f, "CPU {cpu} is not the boot CPU, {boot} is; nothing was changed")
+                write!(
+                    f,
+                    "CPU {cpu} is not the boot CPU, {boot} is; nothing was changed"
+                )
             }
             Self::IsBootCpu { cpu } => {
-                write!(f, "CPU {cpu} is the boot CPU and stays; nothing was changed")
+                write!(
+                    f,
+                    "CPU {cpu} is the boot CPU and stays; nothing was changed"
+                )
             }
             Self::ReadBackFault { msr, left } => write!(f, "reading back {msr} faulted; {left}"),
             Self::WriteIgnored { msr, value, left } => {

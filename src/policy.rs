@@ -27,10 +27,15 @@ pub enum PatChoice {
 /// Whether WBINVD is executed when MTRRs change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CacheFlush {
+    /// Where the change takes cacheability away from some address or PAT slot, twice; always on
+    /// processors that do not say they snoop themselves, or say so wrongly (errata).
+    ///
+    /// One risk is left: lines that firmware cached under a map it then replaced without a flush.
+    WhenNeeded,
     /// Always, twice, as the manuals' procedure says.
     Always,
-    /// Not on processors that say they snoop themselves, models with errata excepted. Reported to
-    /// be unsafe where memory goes from cacheable to uncachable.
+    /// Not on processors that say they snoop themselves, models with errata excepted. Unsafe where
+    /// memory goes from cacheable to uncachable.
     SkipWithSelfSnoop,
 }
 
@@ -46,7 +51,7 @@ pub enum PatFlush {
 /// What is done about the RdMem and WrMem bits of AMD's fixed ranges.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum AmdFixed {
-    /// The bytes are read and written in the state of SYSCFG bit 19 they are found in.
+    /// Only the types are compared and written; RdMem and WrMem stay as they are on each CPU.
     AsFound,
     /// SYSCFG bit 19 is set for the reads and writes, so that the bits survive S3. Not done on
     /// hosts with secure nested paging.
@@ -121,7 +126,7 @@ impl Policy {
     pub const DEFAULT: Self = Self {
         resync: Resync::Early,
         pat: PatChoice::Keep,
-        cache_flush: CacheFlush::Always,
+        cache_flush: CacheFlush::WhenNeeded,
         pat_flush: PatFlush::WhenUncached,
         amd_fixed: AmdFixed::AsFound,
         write_combining: WriteCombining::Allowed,
@@ -132,7 +137,7 @@ impl Policy {
     ///
     /// Words are separated by white space; words this crate does not know are ignored. Known:
     /// `mtrr_pat=` followed by a comma-separated list of `early`, `deferred`,
-    /// `pat=power-on|linux|low-half|keep|0x<16 hex digits>`, `flush=always|self-snoop`,
+    /// `pat=power-on|linux|low-half|keep|0x<16 hex digits>`, `flush=when-needed|always|self-snoop`,
     /// `pat-flush=when-uncached|never`, `amd-fixed=as-found|save`, and `gather=`, `hold=`,
     /// `finish=` with a decimal number of ticks; `no_aps_delay` (early), `nopat` (keep the boot CPU's PAT)
     /// and `nowc`. A later word wins over an earlier one.
@@ -161,6 +166,7 @@ impl Policy {
         match item {
             "early" => self.resync = Resync::Early,
             "deferred" => self.resync = Resync::Deferred,
+            "flush=when-needed" => self.cache_flush = CacheFlush::WhenNeeded,
             "flush=always" => self.cache_flush = CacheFlush::Always,
             "flush=self-snoop" => self.cache_flush = CacheFlush::SkipWithSelfSnoop,
             "pat-flush=when-uncached" => self.pat_flush = PatFlush::WhenUncached,

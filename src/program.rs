@@ -4,24 +4,21 @@
 //! other thread of this core runs anything but a wait loop while a window is open.
 
 mod control;
-mod held;
 mod outside;
-#[cfg(all(test, feature = "sim", not(loom)))]
-mod renewal;
 mod window;
 
 pub use self::control::flush_tlb;
 use self::control::flush_without_global;
 pub(crate) use self::control::{masked, turn_caching_on};
-pub(crate) use self::held::holds;
-use self::outside::{pat_only, unused_ignored, write_unused};
+use self::outside::{pat_only, write_unused};
 use self::window::Job;
+use crate::cacheability::InForce;
 use crate::cpu::{CR0_CD, CR0_NW, CpuOps};
 use crate::delta::{Changes, Delta, Marks, Write};
 use crate::error::{Error, Left};
 use crate::platform::Platform;
-use crate::policy::Policy;
-use crate::regs::{MsrAddr, MtrrCap};
+use crate::policy::{AmdFixed, CacheFlush, PatFlush, Policy};
+use crate::regs::{MsrAddr, MtrrCap, SysCfg};
 use crate::snapshot::Snapshot;
 
 /// What this CPU has to do to hold the target state, dearest first in meaning.
@@ -31,6 +28,8 @@ pub enum Need {
     Nothing,
     /// One write of CR0: the registers are right, but CD or NW is set.
     CachingOn,
+    /// AMD's MtrrFixDramModEn, SYSCFG bit 19, which firmware left set.
+    SysCfg,
     /// Pairs that are not in use, outside any window.
     UnusedPairs,
     /// The PAT, and a flush of this CPU's TLB.
@@ -39,29 +38,26 @@ pub enum Need {
     Window,
 }
 
-/// How often MTRRCAP is looked at.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Arrival {
-    /// This CPU is compared for the first time: its MTRRCAP is read and compared too.
-    First,
-    /// It was compared before.
-    Again,
-}
-
 /// What a CPU was found to have, compared with a target.
 #[derive(Clone, Debug)]
 pub struct Plan {
     have: Snapshot,
     marks: Marks,
     caching_off: bool,
+    /// This CPU came out of reset and has cached nothing of its own yet.
+    fresh: bool,
+    /// AMD's MtrrFixDramModEn is set and to be cleared.
+    hides_dram_bits: bool,
     /// Why the MTRR part is left alone here though the platform has one.
     mtrr_error: Option<Error>,
 }
 
 impl Plan {
-    /// Reads this CPU and compares it with `want`; only reads. Interrupts as they are.
+    /// Reads this CPU and compares it with `want`; only reads. Interrupts as they are. `cap` is this
+    /// CPU's MTRRCAP, where it was read since reset: else it is read, and a CPU with CR0.CD set counts as
+    /// one that comes out of reset and has cached nothing of its own yet.
     ///
-    /// A CPU whose MTRR part fails (a read faults, MTRRCAP differs) still gets its PAT; the error
+    /// A CPU whose MTRR part fails (a read faults, MTRRCAP does not fit) still gets its PAT; the error
     /// is kept and returned by [`Plan::apply`].
     ///
     /// # Errors
@@ -71,10 +67,10 @@ impl Plan {
         want: &Snapshot,
         platform: &Platform,
         policy: &Policy,
-        arrival: Arrival,
+        cap: Option<MtrrCap>,
     ) -> Result<Self, Error> {
         let mut plan = Self::nothing(platform);
-        plan.look(cpu, want, platform, policy, arrival)?;
+        plan.look(cpu, want, platform, policy, cap)?;
         Ok(plan)
     }
 
@@ -84,6 +80,8 @@ impl Plan {
             have: Snapshot::empty(platform.phys_bits),
             marks: Marks::NONE,
             caching_off: false,
+            fresh: false,
+            hides_dram_bits: false,
             mtrr_error: None,
         }
     }
@@ -96,42 +94,24 @@ impl Plan {
         want: &Snapshot,
         platform: &Platform,
         policy: &Policy,
-        arrival: Arrival,
+        cap: Option<MtrrCap>,
     ) -> Result<(), Error> {
-        // What is not read now is not there; the rest is written over.
-        self.have.cap = None;
-        self.have.pat = None;
-        self.marks = Marks::NONE;
-        self.mtrr_error = None;
         let mut here = *platform;
-        if arrival == Arrival::First
-            && let Err(error) = compare_cap(cpu, platform)
-        {
+        here.mtrr = platform.mtrr.and_then(|_| own_cap(cpu, want, cap));
+        // What is not read now is not there; the rest is written over.
+        (self.have.cap, self.have.pat) = (None, None);
+        let mut read = self.have.recapture(cpu, &here, policy.amd_fixed);
+        if let (Err(error), Ok(_)) = (read, here.mtrr) {
             here.mtrr = Err(error);
-            self.mtrr_error = Some(error);
-        }
-        if let Err(error) = self.compare(cpu, want, &here, policy) {
-            if here.mtrr.is_err() {
-                return Err(error);
-            }
-            here.mtrr = Err(error);
-            self.mtrr_error = Some(error);
             self.have = Snapshot::empty(platform.phys_bits);
-            self.compare(cpu, want, &here, policy)?;
+            read = self.have.recapture(cpu, &here, policy.amd_fixed);
         }
+        read?;
+        self.mtrr_error = platform.mtrr.ok().and(here.mtrr.err());
+        self.marks = Marks::between(&self.have, want);
+        self.hides_dram_bits = self.have.exposes_dram_bits() && !platform.snp_host;
         self.caching_off = cpu.read_cr0() & (CR0_CD | CR0_NW) != 0;
-        Ok(())
-    }
-
-    fn compare(
-        &mut self,
-        cpu: &mut impl CpuOps,
-        want: &Snapshot,
-        here: &Platform,
-        policy: &Policy,
-    ) -> Result<(), Error> {
-        self.have.recapture(cpu, here, policy.amd_fixed)?;
-        self.marks = Marks::between(&self.have, want)?;
+        self.fresh = cap.is_none() && self.caching_off;
         Ok(())
     }
 
@@ -139,42 +119,6 @@ impl Plan {
     #[must_use]
     pub const fn delta<'a>(&'a self, want: &'a Snapshot) -> Delta<'a> {
         Delta::marked(&self.have, want, self.marks)
-    }
-
-    /// Compares again, after siblings had windows, if those wrote registers of this CPU: what was
-    /// found is then not what would have to be put back. Keeps it if they cannot be read now.
-    ///
-    /// Threads that share registers share them by the group, and a sibling that was brought in line
-    /// left none as this plan found it: one look per group tells.
-    pub(crate) fn renew(
-        &mut self,
-        cpu: &mut impl CpuOps,
-        want: &Snapshot,
-        platform: &Platform,
-        policy: &Policy,
-    ) {
-        let untouched = self.need() == Need::Window && {
-            let mut looks = self.delta(want).one_of_each_group();
-            looks.all(|write| cpu.rdmsr(write.msr) == Ok(write.before))
-        };
-        if !untouched && self.mtrr_error.is_none() {
-            self.look_again(cpu, want, platform, policy);
-        }
-    }
-
-    #[inline(never)] // the other plan is not to be on the stack of those who need none
-    fn look_again(
-        &mut self,
-        cpu: &mut impl CpuOps,
-        want: &Snapshot,
-        platform: &Platform,
-        policy: &Policy,
-    ) {
-        let mut now = Self::nothing(platform);
-        let looked = now.look(cpu, want, platform, policy, Arrival::Again);
-        if looked.is_ok() {
-            *self = now;
-        }
     }
 
     /// The dearest thing that has to be done.
@@ -186,6 +130,8 @@ impl Plan {
             Need::Pat
         } else if self.marks.outside_differ() {
             Need::UnusedPairs
+        } else if self.hides_dram_bits {
+            Need::SysCfg
         } else if self.caching_off {
             Need::CachingOn
         } else {
@@ -198,18 +144,49 @@ impl Plan {
     pub fn changes(&self) -> Changes {
         let mut changes = self.marks.changes();
         changes.set(Changes::CACHING, self.caching_off);
+        if self.hides_dram_bits {
+            changes |= Changes::ROUTING;
+        }
         changes
     }
 
-    /// Whether this CPU's MTRRs could be read, and are on.
-    pub(crate) const fn found_enabled(&self) -> bool {
-        self.have.cap.is_some() && self.have.def_type.enabled()
+    /// This CPU's MTRRCAP, where its MTRRs are used.
+    pub(crate) const fn cap(&self) -> Option<MtrrCap> {
+        self.have.cap
     }
 
     /// Why the MTRR part is left alone on this CPU, if it is.
     #[must_use]
     pub const fn mtrr_error(&self) -> Option<Error> {
         self.mtrr_error
+    }
+
+    /// Whether caches are flushed on the way to `want`.
+    ///
+    /// In a window always, as the manuals' procedure says; or, where the processor snoops itself and the
+    /// policy leaves it to the change, when that takes cacheability away. With the PAT alone only then.
+    /// With E clear nothing was cached, nor by a CPU that comes out of reset with CD set.
+    #[must_use]
+    pub fn flushes(&self, want: &Snapshot, platform: &Platform, policy: &Policy) -> bool {
+        let unused = self.fresh || platform.guest.is_some();
+        match (self.need(), policy.cache_flush) {
+            (Need::Window, CacheFlush::Always) => true,
+            (Need::Window, _) if !platform.self_snoop => true,
+            (Need::Window, CacheFlush::SkipWithSelfSnoop) => false,
+            (Need::Window | Need::Pat, _) => !unused && self.takes_away(want, platform, policy),
+            _ => false,
+        }
+    }
+
+    /// Whether some address, or some slot of the PAT that the policy does not call unused, stops being
+    /// cacheable here.
+    pub(crate) fn takes_away(&self, want: &Snapshot, platform: &Platform, policy: &Policy) -> bool {
+        let (before, after) = (InForce::from(&self.have), InForce::from(want));
+        let pat = match policy.pat_flush {
+            PatFlush::WhenUncached => before.pat,
+            PatFlush::Never => after.pat,
+        };
+        InForce { pat, ..before }.loses_cacheability(after, platform.rule)
     }
 
     /// Writes what differs and reads it back. Ends with CR0.CD and CR0.NW clear, in error too;
@@ -220,79 +197,90 @@ impl Plan {
     /// ASID-tagged TLB entries are the hypervisor's business.
     ///
     /// # Errors
-    /// [`Error::WriteFault`] and [`Error::WriteIgnored`], saying what became of the old map; what
-    /// [`Plan::mtrr_error`] says, after the PAT was brought in line.
+    /// [`Error::WriteFault`], [`Error::WriteIgnored`] and [`Error::ReadBackFault`], saying what became
+    /// of the old map; what [`Plan::mtrr_error`] says, after the PAT was brought in line.
     ///
     /// Source: Intel SDM 3A, "MTRR Considerations in MP Systems", "Programming the PAT"; AMD APM 2,
     /// "Changing Memory Types".
     pub fn apply(
-        &self,
+        &mut self,
         cpu: &mut impl CpuOps,
         want: &Snapshot,
         platform: &Platform,
         policy: &Policy,
     ) -> Result<(), Error> {
-        if self.need() == Need::Nothing {
-            return self.mtrr_error.map_or(Ok(()), Err);
-        }
+        let hidden = self.hide_dram_bits(cpu, policy.amd_fixed);
         let delta = self.delta(want);
-        let written = write_unused(cpu, &delta);
-        let rest = match self.need() {
-            Need::Window => {
-                let job = Job {
-                    delta,
-                    want,
-                    syscfg: self.have.syscfg,
-                    platform,
-                    policy,
-                };
-                job.window(cpu)
+        let unused = write_unused(cpu, &delta);
+        let rest = if self.need() == Need::Window {
+            let job = Job {
+                delta,
+                syscfg: self.have.syscfg,
+                platform,
+                amd_fixed: policy.amd_fixed,
+                flush: self.flushes(want, platform, policy),
+            };
+            job.window(cpu)
+        } else {
+            let flush = self.flushes(want, platform, policy);
+            let pat = delta.pat().map(|write| pat_only(cpu, write, flush));
+            if self.caching_off {
+                turn_caching_on(cpu);
             }
-            _ => {
-                let pat = match delta.pat() {
-                    Some(write) => pat_only(cpu, write, platform, policy),
-                    None => Ok(()),
-                };
-                if self.caching_off {
-                    turn_caching_on(cpu);
-                }
-                pat.map(|()| unused_ignored(cpu, &delta))
-            }
+            pat.unwrap_or(Ok(()))
         };
-        let differs = rest?;
-        written?;
-        match differs {
-            Some(write) => Err(ignored(write, Left::UnusedPairs)),
-            None => self.mtrr_error.map_or(Ok(()), Err),
-        }
+        rest.and(unused).and(hidden)?;
+        self.mtrr_error.map_or(Ok(()), Err)
     }
-}
 
-fn compare_cap(cpu: &mut impl CpuOps, platform: &Platform) -> Result<(), Error> {
-    let Ok(expected) = platform.mtrr else {
-        return Ok(());
-    };
-    let msr = MsrAddr::MTRRCAP;
-    let cap = cpu.rdmsr(msr).map_err(|_| Error::ReadFault { msr })?;
-    if MtrrCap::from_raw(cap) == expected {
+    /// Clears MtrrFixDramModEn where firmware left it set: only the fixed ranges' types are compared
+    /// and written then. RdMem and WrMem stay what they are, out of sight.
+    ///
+    /// Source: AMD APM 2, "Extended Fixed-Range MTRR Type-Field Encodings".
+    fn hide_dram_bits(&mut self, cpu: &mut impl CpuOps, amd_fixed: AmdFixed) -> Result<(), Error> {
+        let Some(syscfg) = self.have.syscfg.filter(|_| self.hides_dram_bits) else {
+            return Ok(());
+        };
+        let hidden = syscfg.difference(SysCfg::MTRR_FIX_DRAM_MOD_EN).raw();
+        let write = Write {
+            msr: MsrAddr::SYSCFG,
+            value: hidden,
+            before: syscfg.raw(),
+        };
+        put(cpu, write)?;
+        self.have.hide_dram_bits(amd_fixed);
         Ok(())
+    }
+}
+
+/// This CPU's MTRRCAP, if the target fits it: read, where it is not known.
+fn own_cap(
+    cpu: &mut impl CpuOps,
+    want: &Snapshot,
+    known: Option<MtrrCap>,
+) -> Result<MtrrCap, Error> {
+    let msr = MsrAddr::MTRRCAP;
+    let cap = match known {
+        Some(cap) => cap,
+        None => MtrrCap::from_raw(cpu.rdmsr(msr).map_err(|_| Error::ReadFault { msr })?),
+    };
+    if want.fits(cap) {
+        Ok(cap)
     } else {
-        Err(Error::CapDiffers { cap })
+        Err(Error::CapDiffers { cap: cap.raw() })
     }
 }
 
-fn fault(write: Write, left: Left) -> Error {
-    Error::WriteFault {
-        msr: write.msr,
-        value: write.value,
-        left,
+/// Writes a register and reads it back.
+fn put(cpu: &mut impl CpuOps, write: Write) -> Result<(), Error> {
+    let Write { msr, value, .. } = write;
+    let left = Left::Unchanged;
+    if cpu.wrmsr(msr, value).is_err() {
+        return Err(Error::WriteFault { msr, value, left });
     }
-}
-
-fn ignored(write: Write, left: Left) -> Error {
-    Error::WriteIgnored {
-        msr: write.msr,
-        value: write.value,
-        left,
+    match cpu.rdmsr(msr) {
+        Ok(now) if now == value => Ok(()),
+        Ok(_) => Err(Error::WriteIgnored { msr, value, left }),
+        Err(_) => Err(Error::ReadBackFault { msr, left }),
     }
 }

@@ -118,15 +118,6 @@ impl MtrrCap {
     pub const fn vcnt(self) -> u8 {
         self.bits() as u8
     }
-
-    /// Whether a CPU with the other word has the same MTRRs: as many pairs, fixed ranges or not, WC or
-    /// not. The other bits say nothing about the map.
-    #[must_use]
-    pub const fn same_map_features(self, other: Self) -> bool {
-        const VCNT: u64 = 0xff;
-        const OF_THE_MAP: u64 = VCNT | MtrrCap::FIX.bits() | MtrrCap::WC.bits();
-        (self.bits() ^ other.bits()) & OF_THE_MAP == 0
-    }
 }
 
 /// IA32_MTRR_DEF_TYPE: the default type, and the two enables.
@@ -271,24 +262,5 @@ impl SysCfg {
     #[must_use]
     pub const fn raw(self) -> u64 {
         self.bits()
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn bits_that_mean_nothing_for_the_map_are_not_compared() {
-        let one = MtrrCap::from_raw(0x1d0a);
-        for bit in 0..64 {
-            let other = MtrrCap::from_raw(one.raw() ^ 1 << bit);
-            assert_eq!(
-                one.same_map_features(other),
-                !matches!(bit, 0..=8 | 10),
-                "bit {bit}"
-            );
-        }
-        assert!(one.same_map_features(one));
     }
 }

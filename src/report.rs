@@ -10,10 +10,9 @@ use core::fmt;
 
 pub(crate) use self::gist::{Gist, NO_MEETING};
 use crate::atomic::Ordering;
-use crate::cpu::CpuOps;
 use crate::delta::Changes;
 use crate::error::Error;
-use crate::rendezvous::slot::{Record, Slot, flush_lines};
+use crate::rendezvous::slot::{Record, Slot};
 use crate::rendezvous::{CpuState, Gate};
 
 /// What a CPU did to hold the target state.
@@ -40,10 +39,12 @@ pub enum Path {
     CheckedIn = 9,
     /// Was only compared, and differs.
     Differs = 10,
+    /// AMD's MtrrFixDramModEn (SYSCFG bit 19), which firmware had left set, was cleared.
+    SysCfg = 11,
 }
 
 impl Path {
-    const ALL: [Self; 10] = [
+    const ALL: [Self; 11] = [
         Self::InSync,
         Self::Flush,
         Self::CachingOn,
@@ -54,6 +55,7 @@ impl Path {
         Self::Failed,
         Self::CheckedIn,
         Self::Differs,
+        Self::SysCfg,
     ];
 
     /// The name used in reports.
@@ -70,6 +72,7 @@ impl Path {
             Self::Failed => "failed",
             Self::CheckedIn => "checked_in",
             Self::Differs => "differs",
+            Self::SysCfg => "syscfg",
         }
     }
 
@@ -128,9 +131,9 @@ impl Outcome {
         }
     }
 
-    /// Writes it into a CPU's own line, and to memory: this CPU's MTRRs may be off. With the number of
-    /// the meeting in which this CPU was compared, or [`NO_MEETING`].
-    pub(crate) fn store(&self, cpu: &mut impl CpuOps, record: &Record, meeting: u32) {
+    /// Writes it into a CPU's own line, with the number of the meeting in which this CPU was compared,
+    /// or [`NO_MEETING`].
+    pub(crate) fn store(&self, record: &Record, meeting: u32) {
         let (kind, left, msr, value) = self.error.map_or((0, 0, 0, 0), words::from_error);
         let gist = Gist::of(self, kind, left, meeting);
         let serial = record.serial.load(Ordering::Relaxed);
@@ -145,7 +148,6 @@ impl Outcome {
         record
             .serial
             .store(serial.wrapping_add(2), Ordering::Release);
-        flush_lines(cpu, record);
     }
 
     /// Reads it from a CPU's line; `None` when that CPU has no outcome yet.
@@ -231,7 +233,7 @@ impl<'a> Report<'a> {
                 cpu,
                 state: slot.state(),
                 outcome: Outcome::load(&slot.record),
-                windows: slot.handshake.windows.load(Ordering::Acquire),
+                windows: slot.handshake.windows.count().opened(),
                 holds: slot.record.holds.load(Ordering::Relaxed),
                 held_ticks: slot.record.held.load(Ordering::Relaxed),
                 unfinished: slot

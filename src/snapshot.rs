@@ -9,7 +9,7 @@ mod words;
 
 use core::fmt;
 
-pub(crate) use self::words::{Head, SNAPSHOT_WORDS};
+pub(crate) use self::words::SNAPSHOT_WORDS;
 use crate::cpu::CpuOps;
 use crate::error::{Error, Left};
 use crate::pat::Pat;
@@ -17,6 +17,11 @@ use crate::platform::Platform;
 use crate::policy::AmdFixed;
 use crate::ranges::{FIXED_RANGES, PhysBits};
 use crate::regs::{FIXED_COUNT, MAX_VARIABLE, MsrAddr, MtrrCap, MtrrDefType, SysCfg, VariableMtrr};
+
+/// RdMem and WrMem, bits 4 and 3 of each byte of a fixed-range register.
+///
+/// Source: AMD APM 2, "Extended Fixed-Range MTRR Type-Field Encodings".
+pub(crate) const DRAM_BITS: u64 = 0x1818_1818_1818_1818;
 
 /// The MTRRs, the PAT and what AMD adds, of one CPU, bit-exact.
 ///
@@ -102,11 +107,27 @@ impl Snapshot {
     /// snapshot says so, or was read with SYSCFG bit 19 set.
     #[must_use]
     pub const fn shows_dram_bits(&self) -> bool {
-        self.fixed_dram_bits
-            || match self.syscfg {
-                Some(syscfg) => syscfg.contains(SysCfg::MTRR_FIX_DRAM_MOD_EN),
-                None => false,
-            }
+        self.fixed_dram_bits || self.exposes_dram_bits()
+    }
+
+    /// Whether SYSCFG bit 19 (MtrrFixDramModEn) was found set.
+    pub(crate) const fn exposes_dram_bits(&self) -> bool {
+        match self.syscfg {
+            Some(syscfg) => syscfg.contains(SysCfg::MTRR_FIX_DRAM_MOD_EN),
+            None => false,
+        }
+    }
+
+    /// What the registers are compared as, once that bit is clear: RdMem and WrMem stay in sight only
+    /// where the policy saves them.
+    pub(crate) fn hide_dram_bits(&mut self, amd_fixed: AmdFixed) {
+        if let Some(syscfg) = &mut self.syscfg {
+            syscfg.remove(SysCfg::MTRR_FIX_DRAM_MOD_EN);
+        }
+        if self.fixed_dram_bits && amd_fixed == AmdFixed::AsFound {
+            self.fixed = self.fixed.map(|word| word & !DRAM_BITS);
+            self.fixed_dram_bits = false;
+        }
     }
 
     /// Whether the fixed ranges decide below 1 MiB: they exist, and E and FE are set.
@@ -165,7 +186,7 @@ impl Snapshot {
         if let Ok(cap) = platform.mtrr {
             self.cap = Some(cap);
             self.def_type = MtrrDefType::from_raw(read(cpu, MsrAddr::MTRR_DEF_TYPE)?);
-            let count = platform.variable_count();
+            let count = self.variable_count();
             for (n, range) in self.variable.iter_mut().take(count).enumerate() {
                 range.base = read(cpu, MsrAddr::phys_base(n))?;
                 range.mask = read(cpu, MsrAddr::phys_mask(n))?;
@@ -208,8 +229,7 @@ impl Snapshot {
             }
         }
         self.fixed_dram_bits = exposed.shown();
-        exposed.leave(cpu)?;
-        result
+        result.and(exposed.leave(cpu))
     }
 }
 

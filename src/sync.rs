@@ -34,7 +34,6 @@ mod meet;
 mod sleep;
 mod step;
 mod tally;
-mod verdict;
 
 use spin::Once;
 
@@ -47,18 +46,18 @@ use crate::delta::Changes;
 use crate::error::Error;
 use crate::platform::Platform;
 use crate::policy::{Policy, Resync};
-use crate::program::{Arrival, masked};
-use crate::rendezvous::declared::Declared;
-use crate::rendezvous::hold::{Core, Held, hold_point};
-use crate::rendezvous::slot::{Slot, flush_lines};
+use crate::program::{masked, turn_caching_on};
+use crate::rendezvous::hold::Held;
+use crate::rendezvous::peers::{Declared, Peers};
+use crate::rendezvous::slot::Slot;
 use crate::rendezvous::target::Target;
-use crate::rendezvous::{CpuState, Gate, Meeting};
+use crate::rendezvous::{CpuState, Gate};
 use crate::report::{NO_MEETING, Outcome, Path, Report};
 use crate::routing::Routing;
 use crate::snapshot::{SNAPSHOT_WORDS, Snapshot};
 use crate::topology::Place;
 
-use self::compared::Me;
+use self::compared::Compared;
 use self::in_line::Consent;
 
 /// Life of the machine, as far as the target goes.
@@ -140,15 +139,17 @@ impl<const CPUS: usize> CacheSync<CPUS> {
         self.decided.get().map(|decided| &decided.routing)
     }
 
-    /// The state every CPU is to have, and its generation.
+    /// The state every CPU is to have, and its generation. On any CPU.
     ///
     /// # Errors
-    /// [`Error::NotInitialised`]; [`Error::TargetBusy`] while it is being replaced for longer than
-    /// a CPU waits.
-    pub fn target(&self, cpu: &mut impl CpuOps) -> Result<(u32, Snapshot), Error> {
-        let decided = self.decided()?;
-        let mut target = Snapshot::empty(decided.platform.phys_bits);
-        let epoch = self.copy_target(decided, cpu, &mut target)?;
+    /// [`Error::NotInitialised`]; [`Error::TargetBusy`] when it was being replaced: ask again.
+    pub fn target(&self) -> Result<(u32, Snapshot), Error> {
+        let mut target = Snapshot::empty(self.decided()?.platform.phys_bits);
+        let epoch = self.target.epoch();
+        target.fill_from(self.target.words());
+        if epoch == 0 || self.target.epoch() != epoch {
+            return Err(Error::TargetBusy);
+        }
         Ok((epoch, target))
     }
 
@@ -156,7 +157,12 @@ impl<const CPUS: usize> CacheSync<CPUS> {
     /// checked in for a rendezvous is not yet among them: [`CacheSync::state`] says whether it is up.
     #[must_use]
     pub fn online(&self) -> u32 {
-        self.target.online().count()
+        let epoch = self.target.epoch();
+        let in_line = |slot: &&Slot| slot.record.epoch.load(Ordering::Relaxed) == epoch;
+        let used = self.declared.used(&self.slots).iter();
+        used.filter(|slot| slot.state() == CpuState::Running)
+            .filter(in_line)
+            .count() as u32
     }
 
     /// Where CPU `number` is in its life: [`CpuState::Running`] once its [`CacheSync::ap_online`] has
@@ -165,8 +171,8 @@ impl<const CPUS: usize> CacheSync<CPUS> {
     ///
     /// # Errors
     /// [`Error::CpuOutOfRange`].
-    pub fn state(&self, cpu: &mut impl CpuOps, number: usize) -> Result<CpuState, Error> {
-        Ok(self.slot(number)?.state_now(cpu))
+    pub fn state(&self, number: usize) -> Result<CpuState, Error> {
+        Ok(self.slot(number)?.state())
     }
 
     /// Brings this AP in line, or checks it in for the rendezvous, as the policy says. The first
@@ -202,17 +208,17 @@ impl<const CPUS: usize> CacheSync<CPUS> {
         // A kick taken in here would change this CPU's registers under its own comparison; holds and
         // meetings are looked for in every wait instead.
         masked(cpu, |cpu| {
-            slot.record.pending.store(1, Ordering::Relaxed);
             if !self.attend_now(decided, cpu, number) {
                 match decided.policy.resync {
                     Resync::Deferred => check_in(cpu, slot),
                     Resync::Early => {
-                        let me = Me { decided, number };
-                        let _ = self.bring_in_line(cpu, me, None, &mut Consent::Ask(kick));
+                        let peers = self.peers(decided, number);
+                        let mut compared = Compared::nothing(decided, peers);
+                        let _ = self.bring_in_line(cpu, &mut compared, Consent::Ask(kick));
                     }
                 }
             }
-            slot.set_state(cpu, CpuState::Running);
+            slot.set_state(CpuState::Running);
             // A rendezvous that was called meanwhile waits for this CPU.
             self.attend_now(decided, cpu, number);
         });
@@ -229,8 +235,7 @@ impl<const CPUS: usize> CacheSync<CPUS> {
     pub fn hold_point(&self, cpu: &mut impl CpuOps, number: usize) -> Result<(), Error> {
         let decided = self.decided()?;
         self.slot(number)?;
-        let core = Core::of(&self.slots, number);
-        match hold_point(core, cpu, &decided.policy.bounds, usize::MAX) {
+        match self.peers(decided, number).hold_point(cpu) {
             Held::SiblingStuck(sibling) => Err(Error::SiblingStuck { cpu: sibling }),
             Held::No | Held::Released => Ok(()),
         }
@@ -240,21 +245,6 @@ impl<const CPUS: usize> CacheSync<CPUS> {
     #[must_use]
     pub const fn report(&self) -> Report<'_> {
         Report::of(&self.slots, &self.gate)
-    }
-
-    /// Copies the target over an empty snapshot or an older copy; returns its epoch. In place: a CPU
-    /// that runs uncached pays for every move.
-    fn copy_target(
-        &self,
-        decided: &Decided,
-        cpu: &mut impl CpuOps,
-        target: &mut Snapshot,
-    ) -> Result<u32, Error> {
-        let bound = decided.policy.bounds.finish;
-        let epoch = self
-            .target
-            .read(cpu, bound, |_, words| target.fill_from(words));
-        epoch.ok_or(Error::TargetBusy)
     }
 
     fn decided(&self) -> Result<&Decided, Error> {
@@ -278,21 +268,13 @@ impl<const CPUS: usize> CacheSync<CPUS> {
         }
     }
 
-    fn meeting<'a>(&'a self, decided: &'a Decided, me: usize) -> Meeting<'a> {
-        Meeting {
+    fn peers<'a>(&'a self, decided: &'a Decided, me: usize) -> Peers<'a> {
+        Peers {
             slots: &self.slots,
             declared: &self.declared,
             me,
             bounds: &decided.policy.bounds,
         }
-    }
-
-    /// Everything an AP reads before it is in line goes to memory: it may not read caches.
-    fn flush(&self, cpu: &mut impl CpuOps) {
-        self.target.flush(cpu);
-        flush_lines(cpu, &self.decided);
-        flush_lines(cpu, &self.boot);
-        flush_lines(cpu, &self.declared);
     }
 }
 
@@ -312,22 +294,16 @@ const fn numbering(place: Place) -> u32 {
     }
 }
 
-/// An AP's outcome until the rendezvous.
+/// An AP until the rendezvous. With caching on: with E clear everything is uncachable all the same, but
+/// for its siblings, whose caches are off while this one's are; with E set it runs under the map it has.
 fn check_in(cpu: &mut impl CpuOps, slot: &Slot) {
+    let mut changes = Changes::empty();
+    changes.set(Changes::CACHING, turn_caching_on(cpu));
     let outcome = Outcome {
         path: Path::CheckedIn,
-        changes: Changes::empty(),
+        changes,
         error: None,
         ticks: 0,
     };
-    outcome.store(cpu, &slot.record, NO_MEETING);
-}
-
-/// Whether MTRRCAP has to be compared on this CPU.
-fn arrival(slot: &Slot) -> Arrival {
-    if slot.record.compared.load(Ordering::Relaxed) == 0 {
-        Arrival::First
-    } else {
-        Arrival::Again
-    }
+    outcome.store(&slot.record, NO_MEETING);
 }

@@ -50,7 +50,7 @@ fn an_ap_that_never_arrives_is_missed_by_name_and_the_others_are_in_line_without
             }
             assert!(kernel.sync.report().cpus().all(|line| !line.unfinished));
             // One that declares it gone goes on without it.
-            kernel.sync.offline(boot, 2).unwrap();
+            kernel.sync.offline(2).unwrap();
             let summary = kernel.resync(boot).unwrap();
             assert_eq!((summary.cpus, summary.out_of_sync), (3, 0));
         });
@@ -68,7 +68,7 @@ fn the_boot_cpu_leads_and_stays_and_nobody_else_does() {
         let kernel = Kernel::new();
         kernel.run(&machine, |boot| {
             let sync = &kernel.sync;
-            assert_eq!(sync.offline(boot, 1), Err(Error::NotInitialised));
+            assert_eq!(sync.offline(1), Err(Error::NotInitialised));
             let _ = sync.boot_init(boot, 0, policy(mode)).unwrap();
             kernel.bring_up(boot, &[1, 2]);
             for cpu in [1, 3] {
@@ -78,8 +78,8 @@ fn the_boot_cpu_leads_and_stays_and_nobody_else_does() {
                 assert_eq!(sync.change(boot, cpu, &firmware_map(), |_| {}), refused);
             }
             let stays = Err(Error::IsBootCpu { cpu: 0 });
-            assert_eq!(sync.offline(boot, 0), stays);
-            assert_eq!(sync.parked(boot, 0), stays);
+            assert_eq!(sync.offline(0), stays);
+            assert_eq!(sync.parked(0), stays);
             let summary = kernel.resync(boot).unwrap();
             assert_eq!((summary.cpus, summary.out_of_sync), (3, 0));
 
@@ -88,7 +88,7 @@ fn the_boot_cpu_leads_and_stays_and_nobody_else_does() {
             assert_eq!(sync.boot_resume(boot, 1), refused);
             let resumed = sync.boot_resume(boot, 0).unwrap();
             assert_eq!(resumed.error, None, "the saved state is still there");
-            sync.parked(boot, 1).unwrap();
+            sync.parked(1).unwrap();
             let report = sync.report().to_string();
             assert!(report.contains("\n  parked        1"), "{report}");
         });
@@ -200,8 +200,8 @@ fn a_number_out_of_range_or_undeclared_changes_nothing() {
                 for number in [CPUS, CPUS + 1, usize::MAX] {
                     let starting = kernel.sync.starting(boot, number, Place::Apic(9));
                     assert_eq!(starting, Err(out(number)));
-                    assert_eq!(kernel.sync.offline(boot, number), Err(out(number)));
-                    assert_eq!(kernel.sync.parked(boot, number), Err(out(number)));
+                    assert_eq!(kernel.sync.offline(number), Err(out(number)));
+                    assert_eq!(kernel.sync.parked(number), Err(out(number)));
                     assert_eq!(kernel.sync.hold_point(boot, number), Err(out(number)));
                     assert_eq!(kernel.sync.resync(boot, number, |_| {}), Err(out(number)));
                     assert_eq!(kernel.sync.check(boot, number, |_| {}), Err(out(number)));

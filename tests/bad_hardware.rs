@@ -87,6 +87,7 @@ impl Ended {
                 Left::Torn => assert!(off, "{}", self.outcome),
                 Left::RolledBack | Left::Unchanged => assert!(old || smm, "{}", self.outcome),
                 Left::UnusedPairs => assert!(same, "{}", self.outcome),
+                Left::Altered => assert!(!written_by_smm.is_empty(), "{}", self.outcome),
             },
             Some(error) => assert!(matches!(error, Error::ReadFault { .. }), "{error}"),
         }

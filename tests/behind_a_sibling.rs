@@ -123,9 +123,9 @@ fn a_cpu_postponed_behind_a_stuck_sibling_comes_in_line_once_that_is_gone() {
                             assert_eq!(had.path, Path::Postponed);
                             assert_eq!(kernel.sync.online(), 1);
                             if parked {
-                                kernel.sync.parked(boot, 2).unwrap();
+                                kernel.sync.parked(2).unwrap();
                             } else {
-                                kernel.sync.offline(boot, 2).unwrap();
+                                kernel.sync.offline(2).unwrap();
                             }
                             kernel.wait_for(boot, 1);
                             let summary = kernel.resync(boot).unwrap();

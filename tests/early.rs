@@ -53,7 +53,7 @@ fn with_its_siblings_absent_or_parked_an_ap_opens_its_window_at_once() {
             kernel.bring_up(boot, &[2]);
             assert_eq!(outcome(&kernel, 2).path, Path::Window);
             assert_eq!(ipis(&machine), 0, "CPU 3 is absent: nobody is asked");
-            kernel.sync.parked(boot, 2).unwrap();
+            kernel.sync.parked(2).unwrap();
             // Also under a shared set: firmware took it away again while both were off.
             machine.set_registers(3, &another_map());
             kernel.bring_up(boot, &[3]);
@@ -147,7 +147,7 @@ fn a_running_sibling_is_asked_answers_stands_still_and_is_let_go() {
     for event in events[entered..left].iter().filter(|event| event.cpu == 2) {
         let waits = matches!(
             event.op,
-            Op::Pause | Op::Rdtsc | Op::Clflush | Op::SharedLoad | Op::ReadCr4(_) | Op::Cr4(_)
+            Op::Pause | Op::Rdtsc | Op::Mfence | Op::SharedLoad | Op::ReadCr4(_) | Op::Cr4(_)
         );
         assert!(waits, "{event:?}");
     }
@@ -300,7 +300,7 @@ fn the_kernels_word_about_a_place_is_taken() {
         kernel.start_at(boot, 1, Place::Unknown).unwrap();
         assert!(kernel.wait_for(boot, 1));
         assert_eq!(outcome(&kernel, 1).error, Some(Error::TopologyUnknown));
-        kernel.sync.offline(boot, 1).unwrap();
+        kernel.sync.offline(1).unwrap();
         let place = Place::Core {
             core: 77,
             thread: 0,

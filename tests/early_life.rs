@@ -44,7 +44,7 @@ fn all_up(kernel: &Kernel, boot: &mut SimCpu<'_>, mode: Resync) {
 
 fn all_off(kernel: &Kernel, boot: &mut SimCpu<'_>) {
     for ap in 1..4 {
-        kernel.sync.offline(boot, ap).unwrap();
+        kernel.sync.offline(ap).unwrap();
     }
 }
 
@@ -186,9 +186,9 @@ fn an_ap_can_go_and_come_again() {
             let _ = kernel.sync.boot_init(boot, 0, policy(mode)).unwrap();
             all_up(kernel, boot, mode);
             for ap in [2, 3, 2] {
-                kernel.sync.offline(boot, ap).unwrap();
+                kernel.sync.offline(ap).unwrap();
                 assert_eq!(kernel.sync.online(), 3);
-                kernel.sync.offline(boot, ap).unwrap();
+                kernel.sync.offline(ap).unwrap();
                 assert_eq!(kernel.sync.online(), 3, "told twice, counted once");
                 let mut changed = firmware_map();
                 changed.pat = another_map().pat;

@@ -10,7 +10,7 @@ use common::one_cpu::{Case, another_map, rdmsrs, reads, wrmsrs};
 use mtrr_pat::cpu::{CR4_PCIDE, CR4_PGE};
 use mtrr_pat::delta::Changes;
 use mtrr_pat::memtype::MemType;
-use mtrr_pat::program::{Arrival, Need};
+use mtrr_pat::program::Need;
 use mtrr_pat::regs::{MtrrDefType, VariableMtrr};
 use mtrr_pat::sim::{CR0_KERNEL, Config, Op, firmware_map};
 
@@ -30,7 +30,7 @@ fn in_sync_only_reads() {
 fn first_arrival_reads_the_capabilities_too() {
     let map = firmware_map();
     let mut case = Case::new(map, map);
-    case.arrival = Arrival::First;
+    case.first = true;
     let ran = case.run();
     ran.assert_did(&all(&[
         &[Op::Rdmsr(0xfe, 0xd0a)],

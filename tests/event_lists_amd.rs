@@ -139,24 +139,24 @@ fn saved_dram_bits_are_written_and_read_back_with_bit_19_set() {
 }
 
 #[test]
-fn bits_visible_on_one_cpu_only_are_not_written() {
+fn a_bit_19_that_firmware_left_set_is_cleared_and_the_types_are_restored() {
     let want = amd_map();
     let mut have = want;
     have.syscfg = Some(have.syscfg.unwrap() | SysCfg::MTRR_FIX_DRAM_MOD_EN);
+    let ran = amd(have, want).run();
+    assert_eq!((ran.result, ran.need), (Ok(()), Need::SysCfg));
+    assert_eq!((ran.changes, wrmsrs(&ran.ops)), (Changes::ROUTING, 1));
+    assert_eq!(ran.machine.registers(0), want);
     have.pat = Some(Pat::LINUX);
-    // Same types: only the PAT and the routing differ, and the routing is reported.
     let ran = amd(have, want).run();
     assert_eq!((ran.result, ran.need), (Ok(()), Need::Pat));
     assert_eq!(ran.changes, Changes::PAT | Changes::ROUTING);
-    assert_eq!(wrmsrs(&ran.ops), 1);
-    // Other types: neither comparable nor safe to write.
+    assert_eq!((wrmsrs(&ran.ops), ran.machine.registers(0)), (2, want));
+    // Other types: restored, and RdMem and WrMem stay what this CPU has.
     have.fixed[5] = 0x1c1c_1c1c_1c1c_1c1c;
     let ran = amd(have, want).run();
-    assert_eq!(ran.result, Err(Error::FixedDramStateDiffers));
-    assert_eq!(wrmsrs(&ran.ops), 1, "the PAT");
-    let left = ran.machine.registers(0);
-    assert_eq!((left.fixed, left.pat), (have.fixed, want.pat));
-    assert_eq!(ran.machine.counters(0).cr0_writes, 0);
+    assert_eq!((ran.result, ran.need), (Ok(()), Need::Window));
+    assert_eq!(ran.machine.registers(0).fixed, want.fixed);
 }
 
 #[test]

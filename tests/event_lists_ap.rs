@@ -36,7 +36,7 @@ fn arrive(mut config: Config, aps: Snapshot, cr0: u64, times: usize, interrupts:
                 .boot_init(boot, 0, policy(Resync::Early))
                 .unwrap();
             for _ in 0..times {
-                kernel.sync.offline(boot, 1).unwrap();
+                kernel.sync.offline(1).unwrap();
                 *done.lock().unwrap() = None;
                 kernel.start(boot, 1).unwrap();
                 while done.lock().unwrap().is_none() {

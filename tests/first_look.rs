@@ -52,7 +52,7 @@ fn a_target_replaced_during_the_first_look_is_not_missed() {
                 }
                 assert!(kernel.wait_for(boot, 1));
                 assert_eq!(kernel.sync.online(), 2);
-                let (epoch, want) = kernel.sync.target(boot).unwrap();
+                let (epoch, want) = kernel.sync.target().unwrap();
                 let had = outcome(&kernel, 1);
                 seen.insert((aps == new_map(), epoch, had.path.name()));
                 let summary = kernel.resync(boot).unwrap();

@@ -43,7 +43,7 @@ fn live(machine: &Machine) {
             let booted = kernel.sync.boot_init(boot, 0, policy(Resync::Early));
             assert_eq!(booted.unwrap().error, None);
             assert!(kernel.bring_up(boot, &[3, 2]).is_empty());
-            kernel.sync.offline(boot, 2).unwrap();
+            kernel.sync.offline(2).unwrap();
             machine.set_registers(2, &another_map());
             assert!(kernel.bring_up(boot, &[2]).is_empty());
             assert_eq!(outcome(&kernel, 2).path, Path::Window);

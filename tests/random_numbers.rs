@@ -100,12 +100,12 @@ impl Life {
         let kernel = &self.kernel;
         match dice.below(3) {
             0 => {
-                let (_, now) = kernel.sync.target(boot).unwrap();
+                let (_, now) = kernel.sync.target().unwrap();
                 let met = kernel.change(boot, &changed(now, dice)).unwrap();
                 return self.assert_met(&met, self.cpus());
             }
             1 => {
-                kernel.sync.parked(boot, kernel.number(other)).unwrap();
+                kernel.sync.parked(kernel.number(other)).unwrap();
                 let met = if dice.one_in(2) {
                     kernel.resync(boot).unwrap()
                 } else {
@@ -153,7 +153,7 @@ impl Life {
         kernel.sync.suspend(boot).unwrap();
         assert_eq!(kernel.check(boot), Err(Error::WrongPhase), "{why}");
         for ap in 1..self.cpus() {
-            kernel.sync.offline(boot, kernel.number(ap)).unwrap();
+            kernel.sync.offline(kernel.number(ap)).unwrap();
         }
         let scribble = dice.pick(&[Scribble::Off, Scribble::Reset, Scribble::LikeBoot]);
         boot.s3(&S3::all(scribble));

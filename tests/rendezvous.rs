@@ -60,7 +60,7 @@ fn a_gathering_that_somebody_misses_changes_nothing_and_names_them() {
                 boot.send_ipi(5);
                 boot.work(10_000_000);
                 let before: Vec<Snapshot> = (0..6).map(|cpu| machine.registers(cpu)).collect();
-                let epoch = kernel.sync.target(boot).unwrap().0;
+                let epoch = kernel.sync.target().unwrap().0;
                 let missing = Err(Error::Missing { count: 2, first: 2 });
                 assert_eq!(kernel.resync(boot), missing);
                 assert_eq!(kernel.change(boot, &another_map()), missing);
@@ -68,10 +68,10 @@ fn a_gathering_that_somebody_misses_changes_nothing_and_names_them() {
                 for (cpu, before) in before.iter().enumerate() {
                     assert_eq!(machine.registers(cpu), *before, "CPU {cpu}");
                 }
-                let (now, target) = kernel.sync.target(boot).unwrap();
+                let (now, target) = kernel.sync.target().unwrap();
                 assert_eq!((now, target.variable), (epoch, firmware_map().variable));
                 for cpu in [2, 5] {
-                    kernel.sync.offline(boot, cpu).unwrap();
+                    kernel.sync.offline(cpu).unwrap();
                 }
                 let changed = kernel.change(boot, &another_map()).unwrap();
                 assert_eq!((changed.cpus, changed.out_of_sync), (4, 0));
@@ -238,7 +238,7 @@ fn a_write_combining_range_comes_and_goes_on_all_cpus() {
         let kernel = Kernel::new();
         kernel.run(&machine, |boot| {
             boot_all(&kernel, boot);
-            let (epoch, old) = kernel.sync.target(boot).unwrap();
+            let (epoch, old) = kernel.sync.target().unwrap();
             let mut new = old;
             new.variable[5] = wc_range();
             machine.clear_log();
@@ -274,7 +274,7 @@ fn a_target_the_hardware_would_refuse_is_named_and_nobody_is_called() {
     let kernel = Kernel::new();
     kernel.run(&machine, |boot| {
         boot_all(&kernel, boot);
-        let (_, good) = kernel.sync.target(boot).unwrap();
+        let (_, good) = kernel.sync.target().unwrap();
         machine.clear_log();
         let mut bad: Vec<(Snapshot, MsrAddr)> = Vec::new();
         let mut with = |msr, spoil: &dyn Fn(&mut Snapshot)| {

@@ -2,7 +2,7 @@
 //! them apart.
 #![cfg(feature = "sim")]
 
-use mtrr_pat::atomic::{Ordering, Word, full_fence};
+use mtrr_pat::atomic::{Ordering, Word};
 use mtrr_pat::cpu::CpuOps;
 use mtrr_pat::regs::MsrAddr;
 use mtrr_pat::sim::{Config, Machine, Op, Rule, SimCpu};
@@ -23,18 +23,18 @@ fn fences_are_counted_apart_from_locked_instructions() {
     config.log_shared = true;
     let machine = Machine::new(config);
     machine.run(
-        |_| {
+        |cpu| {
             store();
-            full_fence();
-            full_fence();
+            cpu.mfence();
+            cpu.mfence();
             let _ = WORD.compare_exchange(1, 2);
         },
         |_| {},
         |_| {},
     );
     let counters = machine.counters(0);
-    assert_eq!((counters.fences, counters.locked), (2, 1));
-    let done = [Op::SharedStore, Op::Fence, Op::Fence, Op::SharedLocked];
+    assert_eq!((counters.mfence, counters.locked), (2, 1));
+    let done = [Op::SharedStore, Op::Mfence, Op::Mfence, Op::SharedLocked];
     assert_eq!(machine.ops(0), done);
 }
 
@@ -49,7 +49,7 @@ fn a_cpu_with_its_mtrrs_off_may_fence() {
         let broken = machine.violations();
         broken.iter().map(|v| v.rule).collect::<Vec<_>>()
     };
-    assert_eq!(rules(|_| full_fence()), []);
+    assert_eq!(rules(|cpu| cpu.mfence()), []);
     let locks = rules(|_| lock());
     assert_eq!(locks, [Rule::LockedWithMtrrsOff]);
 }
@@ -81,8 +81,7 @@ fn a_kick_must_not_overtake_what_it_is_about() {
     let overtakes = [Rule::KickOvertakesStore];
     assert_eq!(kick(|_| ()), overtakes);
     assert_eq!(kick(|cpu| assert!(cpu.rdtsc() > 0)), overtakes);
-    assert_eq!(kick(|cpu| cpu.clflush(WORD.address())), overtakes);
-    assert_eq!(kick(|_| full_fence()), []);
+    assert_eq!(kick(|cpu| cpu.mfence()), []);
     assert_eq!(kick(|_| lock()), []);
     assert_eq!(kick(|cpu| assert!(cpu.cpuid(0, 0).eax > 0)), []);
     assert_eq!(
@@ -91,8 +90,8 @@ fn a_kick_must_not_overtake_what_it_is_about() {
     );
     // A store after the fence is late again.
     assert_eq!(
-        kick(|_| {
-            full_fence();
+        kick(|cpu| {
+            cpu.mfence();
             store();
         }),
         overtakes
@@ -110,7 +109,7 @@ fn nor_may_a_start() {
             |boot| {
                 store();
                 if fence {
-                    full_fence();
+                    boot.mfence();
                 }
                 boot.send_init_sipi(1);
             },

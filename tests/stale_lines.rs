@@ -7,6 +7,9 @@ use mtrr_pat::combine::CombineRule;
 use mtrr_pat::cpu::{CR0_CD, CR4_PGE, CpuOps};
 use mtrr_pat::memtype::{MemType, PatType};
 use mtrr_pat::pat::Pat;
+use mtrr_pat::platform::Platform;
+use mtrr_pat::policy::Policy;
+use mtrr_pat::program::Plan;
 use mtrr_pat::regs::{FIXED_COUNT, MsrAddr, MtrrDefType, VariableMtrr};
 use mtrr_pat::sim::{
     CR0_KERNEL, Config, Machine, Mapping, MtrrScope, Rule, SimCpu, Vendor, firmware_map,
@@ -242,6 +245,31 @@ fn a_flush_left_out_is_read() {
     assert!(!read(wb, uc, State::Clean, "load"));
     assert!(!read(wb, uc, State::Absent, "store evict load"));
     assert!(!read(uc, wb, State::Dirty, "store evict load"));
+}
+
+/// The library's own changes, from registers as found to registers as wanted: nothing is stale, and
+/// where the processor snoops itself caches are flushed exactly where it is owed.
+#[test]
+fn after_what_the_library_does_nothing_is_stale() {
+    for (vendor, before, after, owed, why) in changes() {
+        for (state, afterwards) in [(State::Clean, "store load"), (State::Dirty, "load")] {
+            let wrong = goes_wrong(vendor, (&before, &after), (state, afterwards), |cpu| {
+                let flushes = cpu.machine().counters(0).wbinvd;
+                let platform = Platform::detect(cpu);
+                let policy = Policy::DEFAULT;
+                // As a CPU of this machine captures it.
+                let mut want = Snapshot::capture(cpu, &platform, policy.amd_fixed).unwrap();
+                let cap = want.cap;
+                (want.variable, want.pat) = (after.variable, after.pat);
+                let mut plan = Plan::examine(cpu, &want, &platform, &policy, cap).unwrap();
+                let applied = plan.apply(cpu, &want, &platform, &policy);
+                assert_eq!(applied, Ok(()), "{why}");
+                let flushed = cpu.machine().counters(0).wbinvd > flushes;
+                assert_eq!(flushed, owed, "{why}");
+            });
+            assert!(!wrong, "{why}, {state:?}");
+        }
+    }
 }
 
 /// With its MTRRs off a CPU has cached nothing: what it brings to a map needs no flush.

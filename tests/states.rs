@@ -16,7 +16,7 @@ fn a_cpu_is_running_once_it_is_up_in_line_or_not() {
         let machine = Machine::new(Config::new(2, 2));
         let kernel = Kernel::new();
         kernel.run(&machine, |boot| {
-            let state = |boot: &mut _, n| kernel.sync.state(boot, n).unwrap();
+            let state = |boot: &mut _, n| kernel.sync.state(n).unwrap();
             assert_eq!(state(boot, 0), CpuState::Absent);
             let _ = kernel.sync.boot_init(boot, 0, policy(mode)).unwrap();
             assert_eq!(state(boot, 0), CpuState::Running);
@@ -28,9 +28,9 @@ fn a_cpu_is_running_once_it_is_up_in_line_or_not() {
                     kernel.sync.hold_point(boot, 0).unwrap();
                 }
             }
-            kernel.sync.parked(boot, 3).unwrap();
+            kernel.sync.parked(3).unwrap();
             assert_eq!(state(boot, 3), CpuState::Parked);
-            let out = kernel.sync.state(boot, 1 << 20).unwrap_err();
+            let out = kernel.sync.state(1 << 20).unwrap_err();
             assert!(matches!(out, Error::CpuOutOfRange { .. }));
         });
         machine.check().unwrap();

@@ -76,7 +76,7 @@ fn a_cpu_that_is_starting_is_not_declared_again() {
         kernel.sync.starting(boot, 1, Place::Apic(2)).unwrap();
         let again = kernel.sync.starting(boot, 1, Place::Apic(2));
         assert_eq!(again, Err(Error::ArrivedTwice { cpu: 1 }));
-        kernel.sync.offline(boot, 1).unwrap();
+        kernel.sync.offline(1).unwrap();
         kernel.bring_up(boot, &[1]);
         assert_all_equal(&machine, "declared anew");
     });
@@ -139,7 +139,7 @@ fn a_boot_cpu_that_is_torn_is_nobodys_model() {
         let changed = kernel.sync.change(boot, 0, &want, |cpu| ipis.send(cpu));
         assert_eq!(changed.unwrap().out_of_sync, 1, "the boot CPU");
         kernel.sync.suspend(boot).unwrap();
-        let (_, target) = kernel.sync.target(boot).unwrap();
+        let (_, target) = kernel.sync.target().unwrap();
         assert_eq!(target.def_type, want.def_type);
     });
 }
@@ -161,7 +161,7 @@ fn targets_the_machine_refuses_are_refused_before_any_cpu_is_touched() {
         let booted = kernel.sync.boot_init(boot, 0, policy(Resync::Early));
         assert_eq!(booted.unwrap().error, None);
         kernel.bring_up(boot, &[1]);
-        let (epoch, now) = kernel.sync.target(boot).unwrap();
+        let (epoch, now) = kernel.sync.target().unwrap();
         let mut fixed = now;
         fixed.fixed[0] = 0x0606_0606_0606_0606;
         let mut combining = now;
@@ -174,7 +174,7 @@ fn targets_the_machine_refuses_are_refused_before_any_cpu_is_touched() {
             let changed = kernel.sync.change(boot, 0, &target, |cpu| ipis.send(cpu));
             assert_eq!(changed, Err(Error::InvalidTarget { msr }));
         }
-        assert_eq!(kernel.sync.target(boot).unwrap(), (epoch, now));
+        assert_eq!(kernel.sync.target().unwrap(), (epoch, now));
     });
 }
 
@@ -188,7 +188,7 @@ fn an_unknown_cpu_that_is_gone_is_nobodys_sibling() {
         kernel.start_at(boot, 1, Place::Unknown).unwrap();
         kernel.wait_for(boot, 1);
         assert_eq!(outcome(&kernel, 1).error, Some(Error::TopologyUnknown));
-        kernel.sync.offline(boot, 1).unwrap();
+        kernel.sync.offline(1).unwrap();
         kernel.bring_up(boot, &[2]);
         assert_eq!(outcome(&kernel, 2).error, None);
     });
@@ -217,7 +217,7 @@ fn a_kick_while_an_ap_comes_online_changes_nothing_under_it() {
                 while boot.rdtsc() < since + delay {
                     boot.work(100);
                 }
-                let want = one_range_more(kernel.sync.target(boot).unwrap().1);
+                let want = one_range_more(kernel.sync.target().unwrap().1);
                 let ipis = boot.ipis();
                 let changed = kernel.sync.change(boot, 0, &want, |cpu| ipis.send(cpu));
                 assert_eq!(changed.unwrap().out_of_sync, 0, "{delay}");
@@ -252,12 +252,12 @@ fn an_ap_left_behind_while_it_comes_online_is_brought_in_line_by_the_next_meetin
             while boot.rdtsc() < since + delay {
                 boot.work(100);
             }
-            let want = one_range_more(kernel.sync.target(boot).unwrap().1);
+            let want = one_range_more(kernel.sync.target().unwrap().1);
             let ipis = boot.ipis();
             let changed = kernel.sync.change(boot, 0, &want, |cpu| ipis.send(cpu));
             assert_eq!(changed, Err(Error::Stuck { count: 1, first: 2 }), "{delay}");
             kernel.wait_for(boot, 3);
-            kernel.sync.offline(boot, 2).unwrap();
+            kernel.sync.offline(2).unwrap();
             assert_eq!(kernel.resync(boot).unwrap().out_of_sync, 0, "{delay}");
             let held = machine.registers(3);
             assert_eq!(held.variable_ranges(), want.variable_ranges(), "{delay}");

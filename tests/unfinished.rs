@@ -170,9 +170,9 @@ fn one_that_was_stuck_starts_a_new_life() {
                     kernel.sync.suspend_aborted().unwrap();
                 }
                 if parked {
-                    kernel.sync.parked(boot, 2).unwrap();
+                    kernel.sync.parked(2).unwrap();
                 } else {
-                    kernel.sync.offline(boot, 2).unwrap();
+                    kernel.sync.offline(2).unwrap();
                 }
                 assert_eq!(stuck(), []);
                 let _ = kernel.resync(boot).unwrap();
@@ -228,7 +228,7 @@ fn a_cpu_that_leaves_late_disturbs_no_later_meeting() {
                         }
                         let led = kernel.resync(boot);
                         assert!(matches!(led, Err(Error::Missing { .. })), "{why}: {led:?}");
-                        kernel.sync.offline(boot, 2).unwrap();
+                        kernel.sync.offline(2).unwrap();
                         let mut led = kernel.resync(boot);
                         for _ in 0..8 {
                             if led.is_ok_and(|s| s.out_of_sync == 0) {
@@ -285,8 +285,8 @@ fn a_boot_cpu_of_another_number_leads_sleeps_and_stays() {
                         let led = sync.resync(boot, boot_number, |cpu| ipis.send(number(cpu)));
                         assert_eq!(led.unwrap().out_of_sync, 0);
                         let stays = Err(Error::IsBootCpu { cpu: boot_number });
-                        assert_eq!(sync.offline(boot, boot_number), stays);
-                        assert_eq!(sync.parked(boot, boot_number), stays);
+                        assert_eq!(sync.offline(boot_number), stays);
+                        assert_eq!(sync.parked(boot_number), stays);
                         let refused = sync.resync(boot, 0, |_| {});
                         let boot_is = Error::NotBootCpu {
                             cpu: 0,
@@ -297,7 +297,7 @@ fn a_boot_cpu_of_another_number_leads_sleeps_and_stays() {
                             boot.work(1_000_000);
                             let _ = sync.suspend(boot).unwrap();
                             for ap in 1..4 {
-                                sync.offline(boot, number(ap)).unwrap();
+                                sync.offline(number(ap)).unwrap();
                             }
                             boot.s3(&mtrr_pat::sim::S3::all(mtrr_pat::sim::Scribble::LikeBoot));
                             let outcome = sync.boot_resume(boot, boot_number).unwrap();

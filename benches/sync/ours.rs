@@ -72,7 +72,7 @@ impl<const CPUS: usize> Method for Ours<CPUS> {
     fn suspend(&self, boot: &mut SimCpu<'_>) {
         self.sync.suspend(boot).expect("nobody meets");
         for ap in 1..boot.machine().config().cpus() {
-            self.sync.offline(boot, ap).expect("a number in range");
+            self.sync.offline(ap).expect("a number in range");
         }
     }
 

@@ -85,7 +85,7 @@ impl Kernel {
         self.start_aps(boot)?;
         self.sync.suspend(boot)?;
         for ap in 1..boot.machine().config().cpus() {
-            self.sync.offline(boot, ap)?;
+            self.sync.offline(ap)?;
         }
         boot.s3(profile);
         boot.machine().clear_log(); // the picture begins here

@@ -1,59 +1,29 @@
 //! What is written with caches on: the PAT, and pairs that are not in use.
 
-use super::{fault, flush_tlb, ignored, masked};
+use super::{flush_tlb, masked, put};
 use crate::cpu::CpuOps;
 use crate::delta::{Delta, Write};
 use crate::error::{Error, Left};
-use crate::pat::Pat;
-use crate::platform::Platform;
-use crate::policy::{PatFlush, Policy};
 
-/// The PAT alone: written, then the TLB flushed; CR0.CD is not touched. Caches are flushed where a
-/// slot stops being cacheable, last, so that no stale translation can fill them again.
-pub(super) fn pat_only(
-    cpu: &mut impl CpuOps,
-    write: Write,
-    platform: &Platform,
-    policy: &Policy,
-) -> Result<(), Error> {
-    let flush = policy.pat_flush == PatFlush::WhenUncached
-        && platform.guest.is_none()
-        && loses_cacheable_slot(write);
+/// The PAT alone: written, then the TLB flushed; CR0.CD is not touched. Caches are flushed, if they
+/// are, last, so that no stale translation can fill them again.
+pub(super) fn pat_only(cpu: &mut impl CpuOps, write: Write, flush: bool) -> Result<(), Error> {
     masked(cpu, |cpu| {
-        cpu.wrmsr(write.msr, write.value)
-            .map_err(|_| fault(write, Left::Unchanged))?;
+        let written = put(cpu, write);
         flush_tlb(cpu);
         if flush {
             cpu.wbinvd();
         }
-        match cpu.rdmsr(write.msr) {
-            Ok(value) if value == write.value => Ok(()),
-            _ => Err(ignored(write, Left::Unchanged)),
-        }
+        written
     })
 }
 
-fn loses_cacheable_slot(write: Write) -> bool {
-    let cacheable = |raw, slot| {
-        Pat::from_raw(raw)
-            .slot(slot)
-            .is_ok_and(|t| t.is_cacheable())
-    };
-    (0..8).any(|slot| cacheable(write.before, slot) && !cacheable(write.value, slot))
-}
-
 /// Pairs with V clear before and after: they match nothing, so the map in force is the same
-/// whatever becomes of the writes.
+/// whatever becomes of the writes. The first that fails is the result.
 pub(super) fn write_unused(cpu: &mut impl CpuOps, delta: &Delta<'_>) -> Result<(), Error> {
+    let mut result = Ok(());
     for write in delta.outside() {
-        cpu.wrmsr(write.msr, write.value)
-            .map_err(|_| fault(write, Left::UnusedPairs))?;
+        result = result.and(put(cpu, write));
     }
-    Ok(())
-}
-
-/// The first of them that reads back otherwise. A window reads everything back by itself.
-pub(super) fn unused_ignored(cpu: &mut impl CpuOps, delta: &Delta<'_>) -> Option<Write> {
-    let mut writes = delta.outside();
-    writes.find(|write| cpu.rdmsr(write.msr) != Ok(write.value))
+    result.map_err(|error| error.with_left(Left::UnusedPairs))
 }

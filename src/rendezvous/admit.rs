@@ -1,12 +1,10 @@
 //! A CPU is about to be started: neither a meeting nor a sibling's window may be open then.
 
 use super::Gate;
-use super::declared::Declared;
-use super::hold::Core;
-use super::slot::{CpuState, Deadline, Slot};
-use crate::atomic::full_fence;
+use super::deadline::Deadline;
+use super::peers::Peers;
+use super::slot::CpuState;
 use crate::cpu::CpuOps;
-use crate::policy::Bounds;
 
 /// Why a CPU may not be started. It stays absent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -17,33 +15,29 @@ pub(crate) enum Barred {
     Sibling(usize),
 }
 
-/// Declares the CPU of `slot` and `core` starting; waits, bounded, for a sibling's window to end.
+/// Declares the CPU `peers` is about starting; waits, bounded, for a sibling's window to end.
 ///
 /// # Errors
 /// [`Barred`]; the CPU is absent then.
-pub(crate) fn admit(
-    gate: &Gate,
-    declared: &Declared,
-    core: Core<'_>,
-    slot: &Slot,
-    cpu: &mut impl CpuOps,
-    bounds: &Bounds,
-) -> Result<(), Barred> {
-    let deadline = Deadline::after(cpu, bounds.finish);
+pub(crate) fn admit(gate: &Gate, peers: Peers<'_>, cpu: &mut impl CpuOps) -> Result<(), Barred> {
+    let Some(slot) = peers.mine() else {
+        return Ok(());
+    };
+    let deadline = Deadline::after(cpu, peers.bounds.finish);
     loop {
         let last = deadline.passed(cpu);
-        slot.set_state(cpu, CpuState::Starting);
+        slot.set_state(CpuState::Starting);
         // Partners: the fence after Gather, and the one after a sibling's Entered.
-        full_fence();
+        cpu.mfence();
         if gate.open() {
             // Not waited for here: the caller may itself be wanted there.
-            slot.set_state(cpu, CpuState::Absent);
+            slot.set_state(CpuState::Absent);
             return Err(Barred::Meeting);
         }
-        let Some(sibling) = core.sibling_entered(cpu, declared) else {
+        let Some(sibling) = peers.sibling_entered() else {
             return Ok(());
         };
-        slot.set_state(cpu, CpuState::Absent);
+        slot.set_state(CpuState::Absent);
         if last {
             return Err(Barred::Sibling(sibling));
         }

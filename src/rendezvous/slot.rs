@@ -1,12 +1,21 @@
 //! One CPU's two lines of shared memory, and how CPUs signal through them.
 //!
-//! A word has one writer, named in its comment; the other CPUs only read it. A CPU whose MTRRs are
-//! off neither reads what sits in another CPU's cache nor is snooped, so whoever writes a word
-//! pushes its line to memory ([`publish`]), and whoever waits for such a CPU drops its own copy
-//! before looking again ([`poll`]).
+//! A word has one writer, named in its comment; the other CPUs only read it. It is written by plain
+//! stores: a CPU whose MTRRs are off may be the writer, and a locked instruction would lock the bus.
 
 use crate::atomic::{Ordering, WideWord, Word};
-use crate::cpu::CpuOps;
+
+macro_rules! const_fn_unless_loom {
+    ($(#[$meta:meta])* fn $name:ident() -> Self $body:block) => {
+        $(#[$meta])*
+        #[cfg(not(loom))]
+        pub(crate) const fn $name() -> Self $body
+        $(#[$meta])*
+        #[cfg(loom)]
+        pub(crate) fn $name() -> Self $body
+    };
+}
+pub(crate) use const_fn_unless_loom;
 
 /// What the kernel has said, and the CPU done, about one CPU's life.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -39,19 +48,27 @@ impl CpuState {
     }
 }
 
-/// The `core` word of a CPU that was never declared.
-pub(crate) const UNDECLARED: u32 = 0;
-/// The `core` word of a CPU whose place the kernel does not know.
-pub(crate) const UNKNOWN_CORE: u32 = u32::MAX;
+/// What a CPU did in a meeting, below the meeting's number in its `arrived` word.
+pub(crate) const AT: u32 = 1;
+pub(crate) const DONE: u32 = 2;
+/// Went away without a step: there was nothing to do, or it looked too late.
+pub(crate) const LEFT: u32 = 3;
+/// The bits of `arrived`, and of the gate's word, that are below the number of the meeting.
+pub(crate) const PHASE: u32 = 0b111;
+/// The bits of `request` that are below the round.
+pub(crate) const REQUEST_PHASE: u32 = 0b11;
 
-/// The line other CPUs poll: written by its own CPU, but for `state`, `core` and `next`, which the
-/// boot CPU writes while this CPU does not run.
+/// The `core` word of a CPU that was never declared, or whose place is not known.
+pub(crate) const UNPLACED: u32 = 0;
+
+/// The line other CPUs poll: written by its own CPU, but for `state`, `core` and `next`, which
+/// the boot CPU writes while this CPU does not run.
 #[derive(Debug)]
 #[repr(C, align(128))]
 pub(crate) struct Handshake {
     /// [`CpuState`]. Boot CPU: Absent, Starting, Parked. This CPU: Running.
     state: Word,
-    /// Core number plus one, [`UNDECLARED`] or [`UNKNOWN_CORE`]. Boot CPU.
+    /// Core number plus one, or [`UNPLACED`]. Boot CPU.
     pub(crate) core: Word,
     /// The next CPU of the same core, in a ring; itself when alone. Boot CPU.
     pub(crate) next: Word,
@@ -64,23 +81,24 @@ pub(crate) struct Handshake {
     /// Whose request this CPU is parked for. Pairs with the requester's wait. This CPU.
     pub(crate) ack: Word,
     /// Windows this CPU has opened since the boot CPU was initialised. This CPU.
-    pub(crate) windows: Word,
+    pub(crate) windows: Windows,
 }
 
-/// The line its own CPU writes results to: read once, by the boot CPU, for a report.
+/// The line its own CPU writes results to: read by the boot CPU, for a summary or a report.
 #[derive(Debug)]
 #[repr(C, align(128))]
 pub(crate) struct Record {
     /// The siblings' windows this CPU's TLB has been flushed after. This CPU (boot CPU at start).
-    pub(crate) windows_seen: Word,
-    /// Whether the next meeting has to bring this CPU in line. This CPU.
-    pub(crate) pending: Word,
-    /// Whether this CPU is in the count of the word [`super::target::Target`] holds. This CPU.
-    pub(crate) counted: Word,
-    /// Whether MTRRCAP was compared since reset. This CPU (cleared by the boot CPU at start).
-    pub(crate) compared: Word,
-    /// Bumped with `Release` after the words below are written: pairs with the report's `Acquire`.
+    pub(crate) windows_seen: Windows,
+    /// Epoch of the target this CPU holds; 0 when it is not known to hold one. This CPU.
+    pub(crate) epoch: Word,
+    /// What MTRRCAP says about the map, as read since reset; 0 when it was not. This CPU (cleared by
+    /// the boot CPU at start).
+    pub(crate) cap: Word,
+    /// Odd while the words below are written: pairs with the report's `Acquire`.
     pub(crate) serial: Word,
+    /// Times this CPU was held.
+    pub(crate) holds: Word,
     /// What became of this CPU, as a [`crate::report::Gist`].
     pub(crate) gist: WideWord,
     /// MSR the error is about.
@@ -91,10 +109,52 @@ pub(crate) struct Record {
     pub(crate) ticks: WideWord,
     /// Ticks this CPU was held for its siblings.
     pub(crate) held: WideWord,
-    /// Times this CPU was held.
-    pub(crate) holds: Word,
-    /// Epoch of the target this CPU last held.
-    pub(crate) epoch: Word,
+}
+
+/// Windows a CPU has opened, and how many of them took cacheability away from some address.
+#[derive(Debug)]
+pub(crate) struct Windows(WideWord);
+
+/// [`Windows`] at one moment, or the sum of those of several CPUs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub(crate) struct WindowCount(u64);
+
+impl Windows {
+    const_fn_unless_loom! {
+        fn new() -> Self {
+            Self(WideWord::new(0))
+        }
+    }
+
+    pub(crate) fn count(&self) -> WindowCount {
+        WindowCount(self.0.load(Ordering::Acquire))
+    }
+
+    pub(crate) fn set(&self, count: WindowCount) {
+        self.0.store(count.0, Ordering::Release);
+    }
+
+    /// One more is about to be opened.
+    pub(crate) fn open(&self, takes_away: bool) {
+        let one = WindowCount(1 | u64::from(takes_away) << 32);
+        self.set(WindowCount(self.0.load(Ordering::Relaxed)).and(one));
+    }
+}
+
+impl WindowCount {
+    pub(crate) const fn and(self, other: Self) -> Self {
+        Self(self.0.wrapping_add(other.0))
+    }
+
+    /// How many windows.
+    pub(crate) const fn opened(self) -> u32 {
+        self.0 as u32
+    }
+
+    /// Whether, between `earlier` and this, memory stopped being cacheable.
+    pub(crate) const fn took_away_since(self, earlier: Self) -> bool {
+        self.0 >> 32 != earlier.0 >> 32
+    }
 }
 
 /// Everything shared about one CPU.
@@ -111,45 +171,31 @@ const _: () = {
     assert!(size_of::<Record>() == 128 && size_of::<Slot>() == 256);
 };
 
-macro_rules! const_fn_unless_loom {
-    ($(#[$meta:meta])* fn $name:ident() -> Self $body:block) => {
-        $(#[$meta])*
-        #[cfg(not(loom))]
-        pub(crate) const fn $name() -> Self $body
-        $(#[$meta])*
-        #[cfg(loom)]
-        pub(crate) fn $name() -> Self $body
-    };
-}
-pub(crate) use const_fn_unless_loom;
-
 impl Slot {
     const_fn_unless_loom! {
         fn new() -> Self {
             Self {
                 handshake: Handshake {
                     state: Word::new(0),
-                    core: Word::new(UNDECLARED),
+                    core: Word::new(UNPLACED),
                     next: Word::new(0),
                     summon: Word::new(0),
                     arrived: Word::new(0),
                     request: Word::new(0),
                     ack: Word::new(0),
-                    windows: Word::new(0),
+                    windows: Windows::new(),
                 },
                 record: Record {
-                    windows_seen: Word::new(0),
-                    pending: Word::new(0),
-                    counted: Word::new(0),
-                    compared: Word::new(0),
+                    windows_seen: Windows::new(),
+                    epoch: Word::new(0),
+                    cap: Word::new(0),
                     serial: Word::new(0),
+                    holds: Word::new(0),
                     gist: WideWord::new(0),
                     error_msr: WideWord::new(0),
                     error_value: WideWord::new(0),
                     ticks: WideWord::new(0),
                     held: WideWord::new(0),
-                    holds: Word::new(0),
-                    epoch: Word::new(0),
                 },
             }
         }
@@ -159,9 +205,8 @@ impl Slot {
         CpuState::from_word(self.handshake.state.load(Ordering::Acquire))
     }
 
-    /// The same, of a CPU whose MTRRs may be off.
-    pub(crate) fn state_now(&self, cpu: &mut impl CpuOps) -> CpuState {
-        CpuState::from_word(poll(cpu, &self.handshake.state))
+    pub(crate) fn set_state(&self, state: CpuState) {
+        self.handshake.state.store(state as u32, Ordering::Release);
     }
 
     /// The number of the last meeting this CPU was wanted in.
@@ -172,81 +217,21 @@ impl Slot {
     /// The meeting this CPU came to and is still in, as far as it has said: its number.
     pub(crate) fn unfinished(&self) -> Option<u32> {
         let arrived = self.handshake.arrived.load(Ordering::Acquire);
-        (arrived & super::PHASE == super::AT).then_some(arrived & !super::PHASE)
-    }
-
-    pub(crate) fn set_state(&self, cpu: &mut impl CpuOps, state: CpuState) {
-        publish(cpu, &self.handshake.state, state as u32);
+        (arrived & PHASE == AT).then_some(arrived & !PHASE)
     }
 
     /// Forgets what a CPU that lost its state was doing. By the boot CPU, while it does not run.
-    pub(crate) fn reset(&self, cpu: &mut impl CpuOps) {
+    pub(crate) fn reset(&self, state: CpuState) {
         let handshake = &self.handshake;
         handshake.arrived.store(0, Ordering::Relaxed);
         // The round goes on: an acknowledgement of the last life must not fit the next one's request.
-        let round = handshake.request.load(Ordering::Relaxed) & !super::hold::PHASE;
+        let round = handshake.request.load(Ordering::Relaxed) & !REQUEST_PHASE;
         handshake.request.store(round, Ordering::Relaxed);
         handshake.ack.store(0, Ordering::Relaxed);
-        self.record.pending.store(0, Ordering::Relaxed);
-        self.record.compared.store(0, Ordering::Relaxed);
+        self.record.epoch.store(0, Ordering::Relaxed);
+        self.record.cap.store(0, Ordering::Relaxed);
         // What it did in its last life says nothing about the next.
         self.record.gist.store(0, Ordering::Relaxed);
-        self.record.counted.store(0, Ordering::Relaxed);
-        cpu.clflush(self.record.pending.address());
-        self.set_state(cpu, CpuState::Absent);
-    }
-}
-
-/// Writes a word of one's own, and its line to memory.
-pub(crate) fn publish(cpu: &mut impl CpuOps, word: &Word, value: u32) {
-    word.store(value, Ordering::Release);
-    cpu.clflush(word.address());
-}
-
-/// Reads a word that a CPU with its MTRRs off may have written.
-pub(crate) fn poll(cpu: &mut impl CpuOps, word: &Word) -> u32 {
-    cpu.clflush(word.address());
-    word.load(Ordering::Acquire)
-}
-
-/// Pushes every line of a value to memory.
-pub(crate) fn flush_lines<T>(cpu: &mut impl CpuOps, value: &T) {
-    /// The smallest line CLFLUSH has worked on.
-    const LINE: usize = 64;
-    let start = core::ptr::from_ref(value).cast::<u8>();
-    let last = size_of::<T>().saturating_sub(1);
-    for offset in (0..last).step_by(LINE) {
-        cpu.clflush(start.wrapping_add(offset));
-    }
-    cpu.clflush(start.wrapping_add(last));
-}
-
-/// A bound of a wait, as a point of this CPU's time-stamp counter.
-///
-/// Whether it has passed is asked before the last look, never after: a CPU that was itself kept away
-/// meanwhile, by its hypervisor or by SMM, must not take that for the silence of another.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Deadline(u64);
-
-impl Deadline {
-    pub(crate) fn after(cpu: &mut impl CpuOps, ticks: u64) -> Self {
-        Self(cpu.rdtsc().saturating_add(ticks))
-    }
-
-    pub(crate) fn passed(self, cpu: &mut impl CpuOps) -> bool {
-        cpu.rdtsc() >= self.0
-    }
-
-    /// Pauses on `word` while it is `seen`, for a wait that watches this word alone.
-    pub(crate) fn pause(self, cpu: &mut impl CpuOps, word: &Word, seen: u32) {
-        cpu.pause_while(word, seen, self.0);
-    }
-
-    /// Pauses a moment: for a wait that must look at other words as well.
-    pub(crate) fn pause_briefly(self, cpu: &mut impl CpuOps, word: &Word, seen: u32) {
-        /// Ticks: some tens of microseconds.
-        const MOMENT: u64 = 1 << 16;
-        let until = cpu.rdtsc().saturating_add(MOMENT).min(self.0);
-        cpu.pause_while(word, seen, until);
+        self.set_state(state);
     }
 }

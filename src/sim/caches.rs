@@ -130,12 +130,6 @@ impl Caches {
             self.cores.remove(&(core, line));
         }
     }
-
-    /// CLFLUSH: from every cache.
-    pub(super) fn flush(&mut self, address: u64) {
-        let line = address >> 6;
-        self.snoop_others(usize::MAX, line, true);
-    }
 }
 
 impl State {

@@ -26,9 +26,6 @@ pub enum Rule {
     /// caches, or that came back from them too late.
     /// Source: Intel SDM 3A, "Preventing Caching"; AMD APM 2, "Changing Memory Type".
     StaleLine,
-    /// A CPU with E clear read what another one wrote and has not flushed: its read need not snoop.
-    /// Only with [`Config::strict_snoop`](super::Config::strict_snoop).
-    UnsnoopedRead,
     /// An interrupt was sent after a store of a shared word that may not be visible yet: on an x2APIC
     /// the interrupt can arrive first, and its handler then reads what was there before. Only with
     /// [`Config::kicks_overtake_stores`](super::Config::kicks_overtake_stores).

@@ -160,9 +160,6 @@ pub struct Config {
     pub costs: Costs,
     /// Whether the spans of [`Machine::timeline`](super::Machine::timeline) are kept.
     pub timeline: bool,
-    /// Whether a read, with E clear, of a line another CPU wrote and has not flushed breaks a
-    /// rule. Otherwise it is only counted.
-    pub strict_snoop: bool,
     /// Whether an interrupt sent with stores of shared words still unfenced breaks a rule.
     pub kicks_overtake_stores: bool,
     /// Scheduling points after which a run is declared endless.
@@ -209,7 +206,6 @@ impl Config {
             log_shared: false,
             costs: Costs::default(),
             timeline: false,
-            strict_snoop: false,
             kicks_overtake_stores: false,
             max_steps: 200_000_000,
         }

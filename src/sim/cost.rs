@@ -72,8 +72,8 @@ pub struct Costs {
     pub dirty_per_1000: u64,
     /// One TLB miss: the page walk. Assumed.
     pub tlb_refill: u64,
-    /// CLFLUSH. Assumed.
-    pub clflush: u64,
+    /// MFENCE. Assumed.
+    pub mfence: u64,
     /// A plain access of a shared word. Assumed: mostly in the own cache.
     pub shared_access: u64,
     /// A locked instruction on a shared word. Assumed: 20 cycles.
@@ -130,7 +130,7 @@ impl Default for Costs {
             device_store: 400_000,
             dirty_per_1000: 5,
             tlb_refill: 20_000,
-            clflush: 50_000,
+            mfence: 10_000,
             shared_access: 1_500,
             locked: 7_000,
             visible: 60_000,

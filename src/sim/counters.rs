@@ -18,7 +18,6 @@ pub struct Counters {
     pub cr3_writes: u64,
     pub cr4_writes: u64,
     pub wbinvd: u64,
-    pub clflush: u64,
     pub cli: u64,
     pub sti: u64,
     pub pause: u64,
@@ -28,7 +27,7 @@ pub struct Counters {
     pub shared_stores: u64,
     pub locked: u64,
     /// Full fences, apart from [`Self::locked`]: a CPU with its MTRRs off may execute them.
-    pub fences: u64,
+    pub mfence: u64,
     /// Instructions of kernel work.
     pub work: u64,
     /// The part of [`Self::work`] executed uncached.
@@ -41,8 +40,6 @@ pub struct Counters {
     pub ipi: u64,
     pub interrupts: u64,
     pub starts: u64,
-    /// Reads with E clear of a line that another CPU wrote and did not flush since.
-    pub unsnooped_reads: u64,
     /// TLB entries filled.
     pub tlb_fills: u64,
     /// Dirty lines written back by this CPU's WBINVDs.
@@ -66,7 +63,7 @@ impl Counters {
             Op::Cr3(_) => &mut self.cr3_writes,
             Op::Cr4(_) => &mut self.cr4_writes,
             Op::Wbinvd => &mut self.wbinvd,
-            Op::Clflush => &mut self.clflush,
+            Op::Mfence => &mut self.mfence,
             Op::Cli => &mut self.cli,
             Op::Sti => &mut self.sti,
             Op::Pause => &mut self.pause,
@@ -75,7 +72,6 @@ impl Counters {
             Op::SharedLoad => &mut self.shared_loads,
             Op::SharedStore => &mut self.shared_stores,
             Op::SharedLocked => &mut self.locked,
-            Op::Fence => &mut self.fences,
             Op::Load(_) => &mut self.loads,
             Op::Store(_) => &mut self.stores,
             Op::Sipi(_) => &mut self.sipi,

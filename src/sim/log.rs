@@ -31,7 +31,7 @@ pub enum Op {
     /// WBINVD.
     Wbinvd,
     /// CLFLUSH.
-    Clflush,
+    Mfence,
     /// PUSHF: RFLAGS.IF.
     ReadIf(bool),
     /// CLI.
@@ -76,8 +76,6 @@ pub enum Op {
     SharedStore,
     /// A locked instruction on a shared word (logged only if asked for).
     SharedLocked,
-    /// A full fence, which is no locked instruction (logged only if asked for).
-    Fence,
 }
 
 impl Op {
@@ -94,7 +92,6 @@ impl Op {
                 | Self::Cr3(_)
                 | Self::Cr4(_)
                 | Self::Wbinvd
-                | Self::Clflush
                 | Self::Cli
                 | Self::Sti
                 | Self::Sipi(_)
@@ -111,7 +108,7 @@ impl Op {
     pub const fn drains_stores(self) -> bool {
         matches!(
             self,
-            Self::Fence
+            Self::Mfence
                 | Self::SharedLocked
                 | Self::Wrmsr(..)
                 | Self::WrmsrIgnored(..)
@@ -128,11 +125,7 @@ impl Op {
     /// an in-sync CPU must not do.
     #[must_use]
     pub const fn is_register_write(self) -> bool {
-        self.is_write()
-            && !matches!(
-                self,
-                Self::Clflush | Self::Cli | Self::Sti | Self::Sipi(_) | Self::Ipi(_)
-            )
+        self.is_write() && !matches!(self, Self::Cli | Self::Sti | Self::Sipi(_) | Self::Ipi(_))
     }
 }
 
@@ -167,7 +160,7 @@ impl Op {
     const fn name(self) -> &'static str {
         match self {
             Self::Wbinvd => "Wbinvd",
-            Self::Clflush => "Clflush",
+            Self::Mfence => "Mfence",
             Self::Cli => "Cli",
             Self::Sti => "Sti",
             Self::Pause => "Pause",
@@ -183,7 +176,6 @@ impl Op {
             Self::SharedLoad => "SharedLoad",
             Self::SharedStore => "SharedStore",
             Self::SharedLocked => "SharedLocked",
-            Self::Fence => "Fence",
             _ => "Op",
         }
     }

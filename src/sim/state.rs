@@ -206,10 +206,7 @@ impl State {
         } else if op == Op::SharedStore {
             this.unfenced = true;
         }
-        let shared = matches!(
-            op,
-            Op::SharedLoad | Op::SharedStore | Op::SharedLocked | Op::Fence
-        );
+        let shared = matches!(op, Op::SharedLoad | Op::SharedStore | Op::SharedLocked);
         if log && (log_shared || !shared) {
             self.events.push(Event { time, cpu, op });
         }

@@ -5,7 +5,6 @@ use std::collections::HashMap;
 use std::ptr::NonNull;
 use std::sync::Arc;
 
-use super::check::Rule;
 use super::cpu::SimCpu;
 use super::log::Op;
 use super::run::Spawn;
@@ -83,15 +82,13 @@ pub(crate) fn shared_touch(how: Touch, word: *const u8) {
     here.shared.touch(here.cpu, how, word.addr());
 }
 
-/// Who has which cache line, as far as it bears on cost and on the snoop rule.
+/// Who has which cache line, as far as it bears on cost.
 #[derive(Debug, Default)]
 pub(crate) struct Lines {
     /// By cache line, or by word where false sharing is not modelled.
     owners: HashMap<usize, Owner>,
     /// The version of a line a CPU last saw.
     seen: HashMap<(usize, usize), u64>,
-    /// 64-byte lines in a writer's cache that memory does not have.
-    unflushed: HashMap<usize, usize>,
 }
 
 #[derive(Debug, Default)]
@@ -105,16 +102,6 @@ struct Owner {
 }
 
 impl Lines {
-    /// CLFLUSH.
-    pub(super) fn flush(&mut self, address: usize) {
-        self.unflushed.remove(&(address >> 6));
-    }
-
-    /// WBINVD by a CPU.
-    pub(super) fn write_back(&mut self, cpu: usize) {
-        self.unflushed.retain(|_, writer| *writer != cpu);
-    }
-
     /// Whether the line is in its owner's state at this CPU already.
     fn hits(&mut self, line: usize, cpu: usize, how: Touch) -> bool {
         let owner = self.owners.entry(line).or_default();
@@ -151,14 +138,8 @@ impl Shared {
             Touch::Load => state.record(cpu, Op::SharedLoad),
             Touch::Store => state.record(cpu, Op::SharedStore),
             Touch::Locked => state.record(cpu, Op::SharedLocked),
-            Touch::Fence => state.record(cpu, Op::Fence),
         }
         state.check_touch(cpu, how);
-        if how == Touch::Fence {
-            state.spend(cpu, costs.locked);
-            return;
-        }
-        state.check_snoop(cpu, how, word);
         state.line_access(cpu, how, word);
         if matches!(how, Touch::Store | Touch::Locked) {
             if state.free() {
@@ -197,35 +178,5 @@ impl State {
             cost += owner.busy - now;
         }
         self.spend(cpu, cost);
-    }
-
-    /// Whether this CPU's accesses need not snoop: its MTRRs are off.
-    fn unsnooped(&self, cpu: usize) -> bool {
-        let this = &self.cpus[cpu];
-        this.regs.cap.is_some() && !self.sets[this.set].enabled()
-    }
-
-    /// The rule for reads with E clear, and who has what memory lacks.
-    fn check_snoop(&mut self, cpu: usize, how: Touch, word: usize) {
-        let line = word >> 6;
-        let off = self.unsnooped(cpu);
-        if off && how != Touch::Store {
-            let writer = self.lines.unflushed.get(&line).copied();
-            let core = self.cpus[cpu].core;
-            if let Some(writer) = writer.filter(|writer| self.cpus[*writer].core != core) {
-                self.cpus[cpu].counters.unsnooped_reads += 1;
-                if self.config.strict_snoop {
-                    let text = format!("read with E clear what CPU {writer} may still have cached");
-                    self.violate(cpu, Rule::UnsnoopedRead, text);
-                }
-            }
-        }
-        if how != Touch::Load {
-            if off {
-                self.lines.unflushed.remove(&line);
-            } else {
-                self.lines.unflushed.insert(line, cpu);
-            }
-        }
     }
 }

@@ -1,7 +1,7 @@
 //! The beginning of a machine's life: what it can do, and what every CPU is to have.
 
-use super::compared::Me;
-use super::in_line::nobody_else;
+use super::compared::Compared;
+use super::in_line::ALONE;
 use super::{CacheSync, Decided, RUNNING, numbering};
 use crate::atomic::Ordering;
 use crate::cpu::{CpuOps, CpuidReader};
@@ -63,32 +63,23 @@ impl<const CPUS: usize> CacheSync<CPUS> {
             }
             want.pat = Some(pat);
         }
+        want.hide_dram_bits(policy.amd_fixed);
         policy.bounds = policy.bounds.at_least();
         let routing = Routing::capture(cpu, &platform);
-        let decided = *self.decided.call_once(|| Decided {
+        let decided = self.decided.call_once(|| Decided {
             platform,
             policy,
             routing,
         });
-        self.boot
-            .numbering
-            .store(numbering(place), Ordering::Relaxed);
+        let numbering = numbering(place);
+        self.boot.numbering.store(numbering, Ordering::Relaxed);
         self.boot.number.store(me as u32, Ordering::Relaxed);
-        self.place(cpu, me, place, &decided)?;
-        // Nobody else runs: it cannot have moved.
-        let _ = self
-            .target
-            .replace(cpu, &want.to_words(), self.target.online());
+        self.place(me, place, decided)?;
+        self.target.replace(&want.to_words());
         self.boot.phase.store(RUNNING, Ordering::Release);
-        boot.set_state(cpu, CpuState::Running);
-        let this = Me {
-            decided: &decided,
-            number: me,
-        };
-        let outcome = self.bring_in_line(cpu, this, None, &mut nobody_else());
-        self.target.recount(1);
-        boot.record.counted.store(1, Ordering::Relaxed);
-        self.flush(cpu);
+        boot.set_state(CpuState::Running);
+        let mut compared = Compared::nothing(decided, self.peers(decided, me));
+        let outcome = self.bring_in_line(cpu, &mut compared, ALONE);
         log::info!("memory types: {platform}");
         if want.cap.is_some() && !want.def_type.enabled() {
             log::warn!("firmware left the boot CPU's MTRRs off: all memory will be uncachable");

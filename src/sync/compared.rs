@@ -1,105 +1,87 @@
 //! One CPU beside its copy of the target: what was found, before anything is done about it.
 
-use super::{CacheSync, Decided, arrival};
+use super::{CacheSync, Decided};
+use crate::atomic::Ordering;
 use crate::cpu::CpuOps;
-use crate::delta::Changes;
 use crate::error::Error;
-use crate::program::{Plan, holds};
-use crate::rendezvous::hold::Core;
+use crate::program::Plan;
+use crate::regs::MtrrCap;
+use crate::rendezvous::peers::Peers;
+use crate::rendezvous::slot::WindowCount;
 use crate::snapshot::Snapshot;
-
-/// The CPU that runs this.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Me<'a> {
-    pub(super) decided: &'a Decided,
-    pub(super) number: usize,
-}
 
 /// This CPU, what it was found to have, and its copy of the target: on its stack until it has acted.
 #[derive(Debug)]
 pub(super) struct Compared<'a> {
-    pub(super) me: Me<'a>,
+    pub(super) decided: &'a Decided,
+    pub(super) peers: Peers<'a>,
     pub(super) want: Snapshot,
-    /// Of the copy.
+    /// Of the copy; 0: not compared yet.
     pub(super) epoch: u32,
     pub(super) plan: Plan,
-    /// Whether the plan is still to be acted on.
-    pub(super) fresh: bool,
-    /// Windows its siblings had opened before.
-    pub(super) windows: u32,
+    /// Windows its siblings had opened before it was compared.
+    pub(super) windows: WindowCount,
     /// What the comparison took.
     pub(super) ticks: u64,
 }
 
 impl<'a> Compared<'a> {
-    /// The groups in which this CPU differs from the target, and why its MTRRs were left alone.
-    pub(super) fn found(&self) -> (Changes, Option<Error>) {
-        (self.plan.changes(), self.plan.mtrr_error())
-    }
-
     /// Not compared yet.
-    pub(super) fn nothing(me: Me<'a>) -> Self {
-        let platform = &me.decided.platform;
+    pub(super) fn nothing(decided: &'a Decided, peers: Peers<'a>) -> Self {
+        let platform = &decided.platform;
         Self {
-            me,
+            decided,
+            peers,
             want: Snapshot::empty(platform.phys_bits),
             epoch: 0,
             plan: Plan::nothing(platform),
-            fresh: false,
-            windows: 0,
+            windows: WindowCount::default(),
             ticks: 0,
         }
+    }
+
+    /// Compares this CPU with the copy of the target; only reads. MTRRCAP once since reset.
+    pub(super) fn look(&mut self, cpu: &mut impl CpuOps) -> Result<(), Error> {
+        /// Set in the word once it was read.
+        const READ: u32 = 1 << 31;
+        let Decided {
+            platform, policy, ..
+        } = self.decided;
+        let word = self.peers.mine().map(|slot| &slot.record.cap);
+        let known = word.map_or(0, |word| word.load(Ordering::Relaxed));
+        let cap = (known != 0).then_some(MtrrCap::from_raw(u64::from(known & !READ)));
+        let looked = self.plan.look(cpu, &self.want, platform, policy, cap);
+        if let (Some(word), Some(cap)) = (word, self.plan.cap()) {
+            word.store(cap.raw() as u32 | READ, Ordering::Relaxed);
+        }
+        looked
     }
 }
 
 impl<const CPUS: usize> CacheSync<CPUS> {
-    /// Copies the target and compares this CPU with it; only reads. Best before it says that it has
+    /// Copies the target and compares this CPU with it, unless that was done and neither the target
+    /// moved nor a sibling had a window since; only reads. Best before this CPU says that it has
     /// arrived in a meeting: there all CPUs do so at once, and no sibling has its caches off yet.
-    #[inline(never)]
     pub(super) fn compare(
         &self,
         cpu: &mut impl CpuOps,
         compared: &mut Compared<'_>,
     ) -> Result<(), Error> {
+        let windows = compared.peers.sibling_windows();
+        let epoch = self.target.epoch();
+        if compared.epoch == epoch && compared.windows == windows {
+            return Ok(());
+        }
         let since = cpu.rdtsc();
-        compared.epoch = self.copy_target(compared.me.decided, cpu, &mut compared.want)?;
-        self.look(cpu, compared)?;
-        compared.fresh = true;
+        if compared.epoch != epoch {
+            compared.want.fill_from(self.target.words());
+        }
+        // Not compared, if that fails.
+        compared.epoch = 0;
+        compared.windows = windows;
+        compared.look(cpu)?;
+        compared.epoch = epoch;
         compared.ticks = cpu.rdtsc().saturating_sub(since);
         Ok(())
-    }
-
-    /// The epoch of the target, if this CPU's registers hold it, MTRRCAP too: nothing is copied. `None`
-    /// when anything may differ; only reads. No sibling opens a window meanwhile: it needs the word of
-    /// this CPU, which gives it only where it stands still.
-    pub(super) fn holds_already(
-        &self,
-        cpu: &mut impl CpuOps,
-        me: Me<'_>,
-    ) -> Result<Option<u32>, Error> {
-        let Decided {
-            platform, policy, ..
-        } = me.decided;
-        let mut held = false;
-        let epoch = self.target.read(cpu, policy.bounds.finish, |cpu, words| {
-            held = holds(cpu, words, platform, policy);
-        });
-        let epoch = epoch.ok_or(Error::TargetBusy)?;
-        Ok(held.then_some(epoch))
-    }
-
-    /// Compares this CPU with the copy of the target; only reads.
-    pub(super) fn look(
-        &self,
-        cpu: &mut impl CpuOps,
-        compared: &mut Compared<'_>,
-    ) -> Result<(), Error> {
-        let Decided {
-            platform, policy, ..
-        } = compared.me.decided;
-        let slot = self.slot(compared.me.number)?;
-        compared.windows = Core::of(&self.slots, compared.me.number).sibling_windows();
-        let Compared { want, plan, .. } = compared;
-        plan.look(cpu, want, platform, policy, arrival(slot))
     }
 }

@@ -9,8 +9,7 @@ use crate::cpu::CpuOps;
 use crate::error::Error;
 use crate::rendezvous::CpuState;
 use crate::rendezvous::admit::{Barred, admit};
-use crate::rendezvous::hold::Core;
-use crate::rendezvous::slot::{UNDECLARED, UNKNOWN_CORE, publish};
+use crate::rendezvous::slot::{Slot, UNPLACED};
 use crate::topology::Place;
 
 impl<const CPUS: usize> CacheSync<CPUS> {
@@ -43,20 +42,13 @@ impl<const CPUS: usize> CacheSync<CPUS> {
         if slot.state().may_run() {
             return Err(Error::ArrivedTwice { cpu: number });
         }
-        slot.reset(cpu);
-        self.place(cpu, number, place, decided)?;
-        let core = Core::of(&self.slots, number);
-        slot.record
-            .windows_seen
-            .store(core.sibling_windows(), Ordering::Relaxed);
-        cpu.clflush(slot.record.windows_seen.address());
-        let bounds = &decided.policy.bounds;
-        admit(&self.gate, &self.declared, core, slot, cpu, bounds).map_err(|barred| {
-            self.forget_unknown(cpu, number);
-            match barred {
-                Barred::Meeting => Error::Busy,
-                Barred::Sibling(sibling) => Error::SiblingStuck { cpu: sibling },
-            }
+        slot.reset(CpuState::Absent);
+        self.place(number, place, decided)?;
+        let peers = self.peers(decided, number);
+        slot.record.windows_seen.set(peers.sibling_windows());
+        admit(&self.gate, peers, cpu).map_err(|barred| match barred {
+            Barred::Meeting => Error::Busy,
+            Barred::Sibling(sibling) => Error::SiblingStuck { cpu: sibling },
         })
     }
 
@@ -66,8 +58,8 @@ impl<const CPUS: usize> CacheSync<CPUS> {
     ///
     /// # Errors
     /// [`Error::NotInitialised`], [`Error::CpuOutOfRange`], [`Error::IsBootCpu`].
-    pub fn offline(&self, cpu: &mut impl CpuOps, number: usize) -> Result<(), Error> {
-        self.stopped(cpu, number, CpuState::Absent)
+    pub fn offline(&self, number: usize) -> Result<(), Error> {
+        self.stopped(number, CpuState::Absent)
     }
 
     /// Declares that CPU `number` is parked: it cannot run until it is declared starting again. For
@@ -75,30 +67,24 @@ impl<const CPUS: usize> CacheSync<CPUS> {
     ///
     /// # Errors
     /// As for [`CacheSync::offline`].
-    pub fn parked(&self, cpu: &mut impl CpuOps, number: usize) -> Result<(), Error> {
-        self.stopped(cpu, number, CpuState::Parked)
+    pub fn parked(&self, number: usize) -> Result<(), Error> {
+        self.stopped(number, CpuState::Parked)
     }
 
-    fn stopped(&self, cpu: &mut impl CpuOps, number: usize, state: CpuState) -> Result<(), Error> {
+    fn stopped(&self, number: usize, state: CpuState) -> Result<(), Error> {
         self.decided()?;
         let slot = self.slot(number)?;
         if self.expect_boot_cpu(number).is_ok() {
             return Err(Error::IsBootCpu { cpu: number });
         }
-        let counted = slot.record.counted.load(Ordering::Relaxed) != 0;
-        slot.reset(cpu);
-        slot.set_state(cpu, state);
-        self.forget_unknown(cpu, number);
-        if counted {
-            self.target.part();
-        }
+        slot.reset(state);
         Ok(())
     }
 
-    /// Notes where a CPU sits, and links it into the ring of its core. While it does not run.
+    /// Notes where a CPU sits, and links it into the ring of its core. While it does not run. One of
+    /// unknown place makes all places unknown, until the next [`CacheSync::boot_resume`].
     pub(super) fn place(
         &self,
-        cpu: &mut impl CpuOps,
         number: usize,
         place: Place,
         decided: &Decided,
@@ -108,68 +94,32 @@ impl<const CPUS: usize> CacheSync<CPUS> {
         let place = if known { place } else { Place::Unknown };
         let core = place
             .split(decided.platform.smt_shift)
-            .map_or(UNKNOWN_CORE, |(core, _)| core.saturating_add(1));
+            .map_or(UNPLACED, |(core, _)| core.saturating_add(1));
+        if core == UNPLACED {
+            self.declared.set_unplaced(true);
+        }
+        self.declared.note(number);
         let before = me.core.load(Ordering::Relaxed);
-        if before == core {
+        if before == core && core != UNPLACED {
             return Ok(());
         }
-        if before != UNDECLARED {
-            self.unlink(cpu, number);
-        }
-        self.declared.note(cpu, number);
-        publish(cpu, &me.core, core);
-        if core == UNKNOWN_CORE {
-            self.declared.lose(cpu);
-            publish(cpu, &me.next, number as u32);
-            return Ok(());
-        }
-        let sibling = self
-            .declared
-            .used(&self.slots)
-            .iter()
-            .enumerate()
-            .find(|(other, slot)| {
-                *other != number && slot.handshake.core.load(Ordering::Relaxed) == core
-            });
-        match sibling {
-            Some((_, slot)) => {
-                publish(cpu, &me.next, slot.handshake.next.load(Ordering::Relaxed));
-                publish(cpu, &slot.handshake.next, number as u32);
+        let used = self.declared.used(&self.slots);
+        let next = me.next.load(Ordering::Relaxed);
+        for other in used.iter().map(|slot| &slot.handshake) {
+            let points_here = other.next.load(Ordering::Relaxed) == number as u32;
+            if before != UNPLACED && points_here && other.core.load(Ordering::Relaxed) == before {
+                other.next.store(next, Ordering::Release);
             }
-            None => publish(cpu, &me.next, number as u32),
+        }
+        let same_core = |slot: &&Slot| slot.handshake.core.load(Ordering::Relaxed) == core;
+        let sibling = used.iter().filter(|_| core != UNPLACED).find(same_core);
+        me.core.store(core, Ordering::Release);
+        me.next.store(number as u32, Ordering::Release);
+        if let Some(sibling) = sibling.map(|slot| &slot.handshake) {
+            let next = sibling.next.load(Ordering::Relaxed);
+            me.next.store(next, Ordering::Release);
+            sibling.next.store(number as u32, Ordering::Release);
         }
         Ok(())
-    }
-
-    /// A CPU that executes nothing is nobody's unknown sibling.
-    pub(super) fn forget_unknown(&self, cpu: &mut impl CpuOps, number: usize) {
-        let Some(slot) = self.slots.get(number) else {
-            return;
-        };
-        if slot.handshake.core.load(Ordering::Relaxed) == UNKNOWN_CORE {
-            self.unlink(cpu, number);
-            publish(cpu, &slot.handshake.core, UNDECLARED);
-        }
-    }
-
-    /// Takes a CPU out of the ring it was in: the kernel has another word about its place.
-    fn unlink(&self, cpu: &mut impl CpuOps, number: usize) {
-        let Ok(me) = self.slot(number).map(|slot| &slot.handshake) else {
-            return;
-        };
-        if me.core.load(Ordering::Relaxed) == UNKNOWN_CORE {
-            self.declared.find(cpu);
-            return;
-        }
-        let core = me.core.load(Ordering::Relaxed);
-        let next = me.next.load(Ordering::Relaxed);
-        for slot in self.declared.used(&self.slots) {
-            let before = &slot.handshake;
-            if before.core.load(Ordering::Relaxed) == core
-                && before.next.load(Ordering::Relaxed) == number as u32
-            {
-                publish(cpu, &before.next, next);
-            }
-        }
     }
 }

@@ -1,14 +1,15 @@
 //! The rendezvous as the kernel sees it: resync, run-time change, check.
 
-use super::compared::{Compared, Me};
+use super::compared::Compared;
 use super::step::Work;
 use super::{CacheSync, Decided, RUNNING, Summary};
 use crate::atomic::Ordering;
 use crate::cpu::CpuOps;
 use crate::delta::Changes;
 use crate::error::{Error, Fixture};
-use crate::program::{flush_tlb, masked};
-use crate::rendezvous::{Agenda, Attended, Meeting, NoMeeting, Stuck};
+use crate::program::masked;
+use crate::rendezvous::peers::Peers;
+use crate::rendezvous::{Agenda, Attended, Late, NoMeeting};
 use crate::report::{NO_MEETING, Outcome, Path};
 use crate::snapshot::Snapshot;
 
@@ -24,13 +25,17 @@ pub enum Attendance {
 }
 
 impl<const CPUS: usize> CacheSync<CPUS> {
-    /// Brings every CPU in line that checked in, was postponed or failed; all running CPUs meet
-    /// for it. Led by the boot CPU `me`; interrupts are masked throughout.
+    /// Compares every running CPU with the target, and brings those in line that differ: that checked
+    /// in, were postponed, failed, or were written to since. All meet for it. Led by the boot CPU `me`;
+    /// interrupts are masked throughout.
     ///
-    /// `kick` makes a CPU call [`CacheSync::attend`] soon, by an interrupt.
+    /// `kick` makes a CPU call [`CacheSync::attend`] soon, by an interrupt. It must not overtake what
+    /// this CPU wrote before: the write of an x2APIC's ICR is not ordered after earlier stores, so it
+    /// needs `mfence; lfence` before it (Intel SDM 3A, "MSR Access in x2APIC Mode"). It is called
+    /// again, at half the bound, for those that have not come.
     ///
     /// # Errors
-    /// [`Error::Missing`], [`Error::Busy`], [`Error::BootCpuSilent`], [`Error::NotInitialised`],
+    /// [`Error::Missing`], [`Error::Busy`], [`Error::NotInitialised`],
     /// [`Error::CpuOutOfRange`], [`Error::NotBootCpu`], [`Error::WrongPhase`] while suspended: nothing
     /// was changed on any CPU; a CPU that is missing for good has to be declared offline.
     /// [`Error::Stuck`]: all did what they were to do but those, and the siblings that wait for them.
@@ -59,7 +64,7 @@ impl<const CPUS: usize> CacheSync<CPUS> {
         target: &Snapshot,
         kick: impl FnMut(usize),
     ) -> Result<Summary, Error> {
-        let (_, now) = self.target(cpu)?;
+        let (_, now) = self.target()?;
         if let Some(part) = foreign(&now, target) {
             return Err(Error::ForeignTarget { part });
         }
@@ -89,18 +94,17 @@ impl<const CPUS: usize> CacheSync<CPUS> {
     /// until the rendezvous is over.
     ///
     /// # Errors
-    /// [`Error::ArrivedTwice`]; [`Error::BootCpuSilent`]; [`Error::SiblingStuck`]: a sibling did
-    /// not finish, and this CPU was left as it is. [`Error::Stuck`] with this CPU's own number: it
+    /// [`Error::ArrivedTwice`]; [`Error::SiblingStuck`]: a sibling did not finish, and this CPU was
+    /// left as it is. [`Error::Stuck`] with this CPU's own number: it
     /// arrived, then did not look until the rendezvous was over. The next one brings it in line.
     pub fn attend(&self, cpu: &mut impl CpuOps, number: usize) -> Result<Attendance, Error> {
         let decided = self.decided()?;
         self.slot(number)?;
-        match self.attended(decided, cpu, number).0 {
+        match self.attended(decided, cpu, number) {
             Attended::NotNow => Ok(Attendance::NotNow),
             Attended::Aborted => Ok(Attendance::CalledOff),
             Attended::Done => Ok(Attendance::Done),
             Attended::Twice => Err(Error::ArrivedTwice { cpu: number }),
-            Attended::LeaderSilent => Err(Error::BootCpuSilent),
             Attended::SiblingStuck(sibling) => Err(Error::SiblingStuck { cpu: sibling }),
             Attended::Missed => Err(Error::Stuck {
                 count: 1,
@@ -116,78 +120,59 @@ impl<const CPUS: usize> CacheSync<CPUS> {
         cpu: &mut impl CpuOps,
         number: usize,
     ) -> bool {
-        let (attended, work) = self.attended(decided, cpu, number);
-        attended == Attended::Done && work.is_some_and(|work| work != Work::Check)
+        let attended = self.attended(decided, cpu, number);
+        attended == Attended::Done && self.work() != Work::Check
     }
 
-    /// Takes part; returns how that went, and what was done if its turn came.
-    fn attended(
-        &self,
-        decided: &Decided,
-        cpu: &mut impl CpuOps,
-        number: usize,
-    ) -> (Attended, Option<Work>) {
-        let meeting = self.meeting(decided, number);
-        if let Err(nothing) = self.gate.called(&meeting) {
-            return (nothing, None);
-        }
-        let mut work = None;
+    fn attended(&self, decided: &Decided, cpu: &mut impl CpuOps, number: usize) -> Attended {
+        let peers = self.peers(decided, number);
+        let meeting = match self.gate.called(peers) {
+            Ok(meeting) => meeting,
+            Err(nothing) => return nothing,
+        };
         let attended = masked(cpu, |cpu| {
-            let mut compared = Compared::nothing(Me { decided, number });
-            if self.compares_early(decided, &meeting) {
-                // What cannot be read now is tried again, and reported, when this CPU's turn comes.
-                let _ = self.compare(cpu, &mut compared);
-            }
-            self.gate.attend(&meeting, cpu, |cpu, turn| match turn {
-                Ok(()) => work = self.step(cpu, &mut compared),
-                Err(sibling) => self.turn_missed(cpu, number, sibling),
+            let mut compared = Compared::nothing(decided, peers);
+            self.compare_early(cpu, &mut compared);
+            self.gate.attend(peers, cpu, meeting, |cpu, turn| {
+                self.take_turn(cpu, &mut compared, turn);
             })
         });
-        match attended {
-            Attended::Done => self.flush_after_meeting(cpu, &meeting),
-            Attended::Missed => {
-                if self.left_behind(cpu, number, Path::Postponed, None) {
-                    // Counted, so its MTRRs are on; and that meeting's leader has counted.
-                    self.target.part();
-                }
-                flush_tlb(cpu);
-            }
-            // Siblings may have had windows, or may be in one: this flush counts for none of them.
-            Attended::SiblingStuck(_) => flush_tlb(cpu),
-            _ => {}
+        if attended == Attended::Missed {
+            self.left_behind(peers, Path::Postponed, None);
         }
-        (attended, work)
+        // Siblings may have had windows; after a missed turn one may still be open.
+        peers.flush_after_siblings(cpu, attended == Attended::Done);
+        attended
     }
 
-    /// A sibling did not finish before this CPU's turn came. The leader counts who is in line later.
-    fn turn_missed(&self, cpu: &mut impl CpuOps, number: usize, sibling: usize) {
-        let error = Error::SiblingStuck { cpu: sibling };
-        let _ = self.left_behind(cpu, number, Path::Failed, Some(error));
+    /// This CPU's step, or what it means that a sibling did not finish before its turn came.
+    fn take_turn(
+        &self,
+        cpu: &mut impl CpuOps,
+        compared: &mut Compared<'_>,
+        turn: Result<(), usize>,
+    ) {
+        match turn {
+            Ok(()) => self.step(cpu, compared),
+            Err(cpu) => {
+                let error = Error::SiblingStuck { cpu };
+                self.left_behind(compared.peers, Path::Failed, Some(error));
+            }
+        }
     }
 
     /// Writes down that a meeting was carried out without this CPU: the next has to bring it in line.
-    /// Returns whether it was counted as in line so far.
-    fn left_behind(
-        &self,
-        cpu: &mut impl CpuOps,
-        number: usize,
-        path: Path,
-        error: Option<Error>,
-    ) -> bool {
-        let Ok(slot) = self.slot(number) else {
-            return false;
-        };
-        let counted = slot.record.counted.load(Ordering::Relaxed) != 0;
-        slot.record.counted.store(0, Ordering::Relaxed);
+    fn left_behind(&self, peers: Peers<'_>, path: Path, error: Option<Error>) {
         let outcome = Outcome {
             path,
             changes: Changes::empty(),
             error,
             ticks: 0,
         };
-        slot.record.pending.store(1, Ordering::Relaxed);
-        outcome.store(cpu, &slot.record, NO_MEETING);
-        counted
+        if let Some(slot) = peers.mine() {
+            slot.record.epoch.store(0, Ordering::Relaxed);
+            outcome.store(&slot.record, NO_MEETING);
+        }
     }
 
     fn lead<C: CpuOps>(
@@ -203,66 +188,37 @@ impl<const CPUS: usize> CacheSync<CPUS> {
         if self.boot.phase.load(Ordering::Acquire) != RUNNING {
             return Err(Error::WrongPhase);
         }
-        let meeting = self.meeting(decided, me);
+        let peers = self.peers(decided, me);
         let mut summary = None;
         let agenda = Agenda {
             work: work as u32,
             kick,
-            commit: |cpu: &mut C| match target {
-                Some(target) => {
-                    // All that hold the old target have arrived and wait.
-                    let seen = self.target.online();
-                    self.target.replace(cpu, &target.to_words(), seen).is_ok()
-                }
-                None => true,
-            },
+            // All that may run have arrived and wait.
+            commit: || _ = target.map(|target| self.target.replace(&target.to_words())),
             step: |cpu: &mut C, turn| {
-                let leader = Me {
-                    decided,
-                    number: me,
-                };
-                match turn {
-                    Ok(()) => _ = self.step(cpu, &mut Compared::nothing(leader)),
-                    Err(sibling) => self.turn_missed(cpu, me, sibling),
-                }
+                self.take_turn(cpu, &mut Compared::nothing(decided, peers), turn);
             },
-            close: |_: &mut C| {
-                let (counts, counted) = self.summary(me);
-                // Nobody comes or goes: those that are done still wait.
-                self.target.recount(counted);
-                summary = Some(counts);
-            },
+            close: || summary = Some(self.summary(me)),
         };
-        let met = self.gate.lead(&meeting, cpu, agenda);
+        let met = self.gate.lead(peers, cpu, agenda);
         if met.is_ok() {
-            self.flush_after_meeting(cpu, &meeting);
+            peers.flush_after_siblings(cpu, true);
         }
-        let summary = match (met, summary) {
-            (Ok(Stuck { count: 0, .. }), Some(summary)) => summary,
-            (Ok(Stuck { count, first }), _) => {
-                log::warn!("{}", self.report());
-                return Err(Error::Stuck { count, first });
-            }
-            (Err(NoMeeting::Missing { count, first }), _) => {
+        let (summary, stuck) = match (met, summary) {
+            (Ok(stuck), Some(summary)) => (summary, stuck),
+            (Err(NoMeeting::Missing(Late { count, first })), _) => {
                 return Err(Error::Missing { count, first });
             }
-            (Err(NoMeeting::Busy | NoMeeting::Refused), _) => return Err(Error::Busy),
-            (Err(NoMeeting::Abandoned), _) => return Err(Error::BootCpuSilent),
+            _ => return Err(Error::Busy),
         };
-        if summary.out_of_sync == 0 {
+        if summary.out_of_sync == 0 && stuck.count == 0 {
             log::debug!("{}", self.report());
         } else {
             log::warn!("{}", self.report());
         }
-        Ok(summary)
-    }
-
-    /// Siblings may have changed registers this CPU shares; where places are not known, anybody.
-    fn flush_after_meeting(&self, cpu: &mut impl CpuOps, meeting: &Meeting<'_>) {
-        let mut path = Path::InSync;
-        self.flush_after_siblings(cpu, meeting.me, &mut path);
-        if meeting.one_by_one() && path == Path::InSync {
-            flush_tlb(cpu);
+        match stuck {
+            Late { count: 0, .. } => Ok(summary),
+            Late { count, first } => Err(Error::Stuck { count, first }),
         }
     }
 }

@@ -4,14 +4,15 @@
 
 use core::fmt;
 
-use super::compared::Me;
-use super::in_line::nobody_else;
+use super::compared::Compared;
+use super::in_line::ALONE;
 use super::{CacheSync, RUNNING, SUSPENDED};
 use crate::atomic::Ordering;
 use crate::cpu::CpuOps;
 use crate::delta::{Changes, Delta};
 use crate::error::Error;
 use crate::rendezvous::CpuState;
+use crate::rendezvous::slot::UNPLACED;
 use crate::report::Outcome;
 use crate::snapshot::Snapshot;
 
@@ -43,31 +44,28 @@ impl<const CPUS: usize> CacheSync<CPUS> {
     /// where the boot CPU could not be brought in line or has its MTRRs off, the saved state is kept.
     ///
     /// # Errors
-    /// [`Error::NotInitialised`], [`Error::ReadFault`], [`Error::FixedDramStateDiffers`],
-    /// [`Error::TargetBusy`], [`Error::Busy`] while a rendezvous is open or CPUs come online: the
-    /// machine is not suspended.
+    /// [`Error::NotInitialised`], [`Error::ReadFault`], [`Error::Busy`] while a rendezvous is open or a
+    /// CPU is starting: the machine is not suspended.
     pub fn suspend(&self, cpu: &mut impl CpuOps) -> Result<Saved, Error> {
         let decided = self.decided()?;
-        if self.gate.open() {
+        let mut others = self.declared.used(&self.slots).iter();
+        if self.gate.open() || others.any(|slot| slot.state() == CpuState::Starting) {
             return Err(Error::Busy);
         }
-        let (epoch, want) = self.target(cpu)?;
-        let have = Snapshot::capture(cpu, &decided.platform, decided.policy.amd_fixed)?;
-        let changes = Delta::between(&have, &want)?.changes();
+        let (epoch, want) = self.target()?;
+        let mut have = Snapshot::capture(cpu, &decided.platform, decided.policy.amd_fixed)?;
+        have.hide_dram_bits(decided.policy.amd_fixed);
+        let changes = Delta::between(&have, &want).changes();
         let mut saved = Saved { changes, epoch };
         let running = self.boot.phase.load(Ordering::Relaxed) == RUNNING;
         // A boot CPU that is itself out of line, or lost its MTRRs, is nobody's model.
         let boot = self.slot(self.boot.number.load(Ordering::Relaxed) as usize)?;
-        let sound = boot.record.pending.load(Ordering::Relaxed) == 0
+        let sound = boot.record.epoch.load(Ordering::Relaxed) == epoch
             && (have.def_type.enabled() || !want.def_type.enabled());
         if running && sound && !changes.is_empty() {
-            saved.epoch = self
-                .target
-                .replace(cpu, &have.to_words(), self.target.online())
-                .map_err(|_| Error::Busy)?;
+            saved.epoch = self.target.replace(&have.to_words());
         }
         self.boot.phase.store(SUSPENDED, Ordering::Release);
-        self.flush(cpu);
         Ok(saved)
     }
 
@@ -99,25 +97,17 @@ impl<const CPUS: usize> CacheSync<CPUS> {
             return Err(Error::WrongPhase);
         }
         self.gate.reset();
-        for (number, slot) in self.declared.used(&self.slots).iter().enumerate() {
-            slot.reset(cpu);
-            if number != me {
-                self.forget_unknown(cpu, number);
-            }
+        for slot in self.declared.used(&self.slots) {
+            slot.reset(CpuState::Absent);
         }
-        boot.set_state(cpu, CpuState::Running);
-        let this = Me {
-            decided,
-            number: me,
-        };
-        let outcome = self.bring_in_line(cpu, this, None, &mut nobody_else());
+        let unplaced = boot.handshake.core.load(Ordering::Relaxed) == UNPLACED;
+        self.declared.set_unplaced(unplaced);
+        boot.set_state(CpuState::Running);
+        let mut compared = Compared::nothing(decided, self.peers(decided, me));
+        let outcome = self.bring_in_line(cpu, &mut compared, ALONE);
         if outcome.error.is_none() {
-            // A locked instruction: not before this CPU's MTRRs are on again.
-            self.target.recount(1);
-            boot.record.counted.store(1, Ordering::Relaxed);
             self.boot.phase.store(RUNNING, Ordering::Release);
         }
-        self.flush(cpu);
         Ok(outcome)
     }
 }

@@ -38,30 +38,25 @@ impl fmt::Display for Summary {
 }
 
 impl<const CPUS: usize> CacheSync<CPUS> {
-    /// What came of the meeting `me` just led; and how many CPUs are in line by their own account:
-    /// all that may run were in it.
-    pub(super) fn summary(&self, me: usize) -> (Summary, u32) {
+    /// What came of the meeting `me` just led.
+    pub(super) fn summary(&self, me: usize) -> Summary {
         let number = self.slot(me).map_or(NO_MEETING, Slot::summoned);
-        let mut counted = 0;
         let mut summary = Summary {
-            epoch: self.target.online().epoch(),
+            epoch: self.target.epoch(),
             cpus: 0,
             differed: 0,
             out_of_sync: 0,
         };
         for slot in self.declared.used(&self.slots) {
-            counted += u32::from(slot.record.counted.load(Ordering::Relaxed) != 0);
-            if slot.summoned() == number {
-                let gist = Gist::from_word(slot.record.gist.load(Ordering::Acquire));
-                if gist.path().is_none() && !slot.state().may_run() {
-                    continue;
-                }
-                summary.cpus += 1;
+            let gist = Gist::from_word(slot.record.gist.load(Ordering::Acquire));
+            let gone = gist.path().is_none() && !slot.state().may_run();
+            if slot.summoned() == number && !gone {
                 let acted = gist.meeting() == number;
+                summary.cpus += 1;
                 summary.differed += u32::from(acted && !gist.changes().is_empty());
                 summary.out_of_sync += u32::from(!gist.in_sync());
             }
         }
-        (summary, counted)
+        summary
     }
 }

@@ -235,7 +235,7 @@ impl Lived<'_> {
     fn lose(&self, boot: &mut SimCpu<'_>, ap: usize) {
         self.lost.lock().unwrap().push(ap);
         if !self.life.wrong.stuck() {
-            self.kernel.sync.offline(boot, ap).unwrap();
+            self.kernel.sync.offline(ap).unwrap();
         }
     }
 

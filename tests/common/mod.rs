@@ -77,7 +77,7 @@ impl Kernel {
         let mut lost = Vec::new();
         for &ap in order {
             if self.start(boot, ap).is_err() || !self.wait_for(boot, ap) {
-                let _ = self.sync.offline(boot, ap);
+                let _ = self.sync.offline(ap);
                 lost.push(ap);
             }
         }
@@ -180,7 +180,7 @@ impl Kernel {
         boot.work(1_000_000);
         self.sync.suspend(boot).unwrap();
         for ap in 1..boot.machine().config().cpus() {
-            self.sync.offline(boot, ap).unwrap();
+            self.sync.offline(ap).unwrap();
         }
         boot.s3(profile);
         let outcome = self.sync.boot_resume(boot, 0).unwrap();
@@ -239,7 +239,7 @@ pub fn registers_only(ops: &[Op]) -> Vec<Op> {
         .filter(|op| {
             !matches!(
                 op,
-                Op::Clflush | Op::Pause | Op::Rdtsc | Op::ReadIf(_) | Op::Cpuid(..) | Op::Work(_)
+                Op::Mfence | Op::Pause | Op::Rdtsc | Op::ReadIf(_) | Op::Cpuid(..) | Op::Work(_)
             )
         })
         .collect()

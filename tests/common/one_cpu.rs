@@ -7,7 +7,7 @@ use mtrr_pat::memtype::MemType;
 use mtrr_pat::pat::Pat;
 use mtrr_pat::platform::Platform;
 use mtrr_pat::policy::Policy;
-use mtrr_pat::program::{Arrival, Need, Plan};
+use mtrr_pat::program::{Need, Plan};
 use mtrr_pat::ranges::FIXED_RANGES;
 use mtrr_pat::regs::{MsrAddr, MtrrDefType, VariableMtrr};
 use mtrr_pat::sim::{CR0_KERNEL, Config, Machine, Op, firmware_map};
@@ -22,7 +22,8 @@ pub struct Case {
     /// What that CPU is to have.
     pub want: Snapshot,
     pub policy: Policy,
-    pub arrival: Arrival,
+    /// Whether MTRRCAP was not read since reset.
+    pub first: bool,
     /// CR0 on arrival.
     pub cr0: u64,
     /// RFLAGS.IF on arrival.
@@ -55,7 +56,7 @@ impl Case {
             config,
             want,
             policy: Policy::DEFAULT,
-            arrival: Arrival::Again,
+            first: false,
             cr0: CR0_KERNEL,
             interrupts: true,
         }
@@ -77,8 +78,9 @@ impl Case {
                     cpu.write_cr0(self.cr0);
                 }
                 machine.clear_log();
-                let plan = Plan::examine(cpu, &want, &platform, &self.policy, self.arrival);
-                let plan = plan.unwrap();
+                let cap = platform.mtrr.ok().filter(|_| !self.first);
+                let plan = Plan::examine(cpu, &want, &platform, &self.policy, cap);
+                let mut plan = plan.unwrap();
                 let result = plan.apply(cpu, &want, &platform, &self.policy);
                 let ops = registers_only(&machine.ops(0));
                 ((plan, ops), result, cpu.interrupts_enabled())

@@ -44,8 +44,8 @@ where
     fn wbinvd(&mut self) {
         self.cpu.wbinvd();
     }
-    fn clflush(&mut self, address: *const u8) {
-        self.cpu.clflush(address);
+    fn mfence(&mut self) {
+        self.cpu.mfence();
     }
     fn interrupts_enabled(&mut self) -> bool {
         self.cpu.interrupts_enabled()

@@ -213,31 +213,6 @@ fn s3_ends_halted_aps_and_objects_to_running_ones() {
     );
 }
 
-#[test]
-fn a_cpu_at_e0_reads_what_was_flushed_to_memory() {
-    let reads = |flush: bool| {
-        let mut config = Config::new(2, 1);
-        config.aps.def_type = config.aps.def_type.disabled();
-        config.strict_snoop = true;
-        let machine = Machine::new(config);
-        let word = Word::new(0);
-        machine.run(
-            |boot| {
-                word.store(1, Ordering::Release);
-                if flush {
-                    boot.clflush(word.address());
-                }
-                boot.send_init_sipi(1);
-            },
-            |_| assert_eq!(word.load(Ordering::Acquire), 1),
-            nothing,
-        );
-        rules_of(&machine)
-    };
-    assert_eq!(reads(true), []);
-    assert_eq!(reads(false), [(1, Rule::UnsnoopedRead)]);
-}
-
 /// Which pages are stale after the registers changed and one kind of flush was done.
 fn stale_after(cr4: u64, flush: fn(&mut SimCpu<'_>)) -> Vec<u64> {
     let mut config = Config::new(1, 1);

@@ -162,7 +162,7 @@ fn turn(n: usize, turn: Turn) -> u64 {
 fn declare(sync: &CacheSync<MAX_CPUS>, n: usize) {
     let cpu = &mut this_cpu();
     let declared = sync
-        .offline(cpu, n)
+        .offline(n)
         .and_then(|()| sync.starting(cpu, n, Place::Apic(percpu::apic_id(n))));
     if let Err(error) = declared {
         panic!("CPU {n}: {error}");

@@ -80,8 +80,8 @@ impl<C: CpuOps> CpuOps for Counting<'_, C> {
         self.counts.wbinvd += 1;
         self.cpu.wbinvd();
     }
-    fn clflush(&mut self, address: *const u8) {
-        self.cpu.clflush(address);
+    fn mfence(&mut self) {
+        self.cpu.mfence();
     }
     fn interrupts_enabled(&mut self) -> bool {
         self.cpu.interrupts_enabled()

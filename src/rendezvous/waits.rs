@@ -1,0 +1,97 @@
+//! The waits of a meeting, in which CPUs only look at each other's lines.
+
+use super::Late;
+use super::deadline::Deadline;
+use super::peers::Peers;
+use super::slot::{AT, DONE, PHASE, Slot};
+use crate::atomic::Ordering;
+use crate::cpu::CpuOps;
+
+impl<'a> Peers<'a> {
+    /// Says what this CPU did in a meeting.
+    pub(super) fn arrive(self, word: u32) {
+        if let Some(slot) = self.mine() {
+            slot.handshake.arrived.store(word, Ordering::Release);
+        }
+    }
+
+    /// The others that the meeting of this number waits for at `stage`.
+    pub(super) fn not_at(self, number: u32, stage: u32) -> impl Iterator<Item = (usize, &'a Slot)> {
+        self.others()
+            .filter(move |(_, slot)| awaited(slot, number, stage).is_some())
+    }
+
+    /// Waits, for at most `bound` ticks, until every summoned CPU has come to `stage`.
+    ///
+    /// # Errors
+    /// Those that have not.
+    pub(super) fn wait_for_all(
+        self,
+        cpu: &mut impl CpuOps,
+        number: u32,
+        stage: u32,
+        bound: u64,
+    ) -> Result<(), Late> {
+        let deadline = Deadline::after(cpu, bound);
+        let mut late = Late::default();
+        for (other, slot) in self.others() {
+            loop {
+                let last = deadline.passed(cpu);
+                let Some(word) = awaited(slot, number, stage) else {
+                    break;
+                };
+                if last {
+                    late.add(other);
+                    break;
+                }
+                if stage == AT {
+                    self.hold_point(cpu);
+                }
+                deadline.pause_briefly(cpu, &slot.handshake.arrived, word);
+            }
+        }
+        if late.count == 0 { Ok(()) } else { Err(late) }
+    }
+
+    /// Waits for the threads of this core with lower numbers.
+    ///
+    /// # Errors
+    /// The first that did not finish in time.
+    pub(super) fn wait_for_turn(self, cpu: &mut impl CpuOps, number: u32) -> Result<(), usize> {
+        for (other, slot) in self.siblings() {
+            if other > self.me || slot.summoned() != number {
+                continue;
+            }
+            let deadline = Deadline::after(cpu, self.bounds.finish);
+            loop {
+                let last = deadline.passed(cpu);
+                let word = slot.handshake.arrived.load(Ordering::Acquire);
+                if word == number | DONE || !slot.state().may_run() {
+                    break;
+                }
+                if last {
+                    return Err(other);
+                }
+                deadline.pause(cpu, &slot.handshake.arrived, word);
+            }
+        }
+        Ok(())
+    }
+
+    /// How many CPUs act one after the other at most, as a factor of a bound.
+    pub(super) fn turns(self) -> u64 {
+        if self.declared.unplaced() {
+            self.used().len() as u64
+        } else {
+            1
+        }
+    }
+}
+
+/// What a CPU has said, if the meeting of this number wants it and waits for it to come to `stage`. One
+/// that was declared, and taken back because the gate was open, never comes.
+fn awaited(slot: &Slot, number: u32, stage: u32) -> Option<u32> {
+    let word = slot.handshake.arrived.load(Ordering::Acquire);
+    let there = word & !PHASE == number && word & PHASE >= stage;
+    (slot.summoned() == number && !there && slot.state().may_run()).then_some(word)
+}
