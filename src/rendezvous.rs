@@ -103,6 +103,10 @@ pub(crate) struct Gate {
     pub(crate) work: Word,
 }
 
+const fn is_open(word: u32) -> bool {
+    matches!(word & PHASE, GATHER | COMMIT)
+}
+
 impl Gate {
     const_fn_unless_loom! {
         fn new() -> Self {
@@ -115,7 +119,7 @@ impl Gate {
 
     /// Whether a meeting is between its call and its end.
     pub(crate) fn open(&self) -> bool {
-        matches!(self.word.load(Ordering::Acquire) & PHASE, GATHER | COMMIT)
+        is_open(self.word.load(Ordering::Acquire))
     }
 
     /// Whether the meeting of this number is the last one, and was called off: who came to it goes away.
@@ -220,7 +224,7 @@ impl Gate {
         };
         let word = self.word.load(Ordering::Acquire);
         let number = word & !PHASE;
-        if !self.open() || me.summon.load(Ordering::Acquire) != number {
+        if !is_open(word) || me.summon.load(Ordering::Acquire) != number {
             Err(Attended::NotNow)
         } else if me.arrived.own() & !PHASE == number {
             Err(Attended::Twice)

@@ -9,7 +9,7 @@
 //! that are not ordered, whether or not they met in this run. What may come out is a set that each
 //! model names in full, so a model that stops reaching a case fails too. Time is counted in polls:
 //! a bound of 2 is "look three times, then give up", and the checker moves the other CPUs between
-//! looks as it likes. What caches hide from a CPU with its MTRRs off is not modelled.
+//! looks as it likes.
 
 mod gate;
 mod hold;
@@ -23,13 +23,13 @@ use std::sync::{Arc, Mutex};
 
 use loom::cell::UnsafeCell;
 
-use super::declared::Declared;
-use super::hold::Core;
-use super::slot::{Handshake, Slot, UNKNOWN_CORE};
-use super::{Agenda, Attended, CpuState, Gate, Meeting, NoMeeting, Stuck};
+use super::peers::{Declared, Peers};
+use super::slot::Slot;
+use super::{Agenda, Attended, CpuState, Gate, Late, NoMeeting};
 use crate::atomic::Word;
 use crate::cpu::{CpuOps, CpuidWords, MsrFault};
 use crate::policy::Bounds;
+use crate::program::masked;
 use crate::regs::MsrAddr;
 
 /// A bound that does not pass.
@@ -120,7 +120,9 @@ impl CpuOps for Cpu {
     fn wbinvd(&mut self) {
         unreachable!("the rendezvous flushes no cache")
     }
-    fn clflush(&mut self, _: *const u8) {}
+    fn mfence(&mut self) {
+        loom::sync::atomic::fence(loom::sync::atomic::Ordering::SeqCst);
+    }
     fn interrupts_enabled(&mut self) -> bool {
         !self.masked
     }
@@ -193,7 +195,7 @@ impl<const CPUS: usize> Machine<CPUS> {
     fn knowing(cores: [usize; CPUS]) -> Self {
         let slots: [Slot; CPUS] = std::array::from_fn(|_| Slot::new());
         let declared = Declared::new();
-        declared.note(&mut Cpu::default(), CPUS - 1);
+        declared.note(CPUS - 1);
         for (number, slot) in slots.iter().enumerate() {
             let next = (1..=CPUS)
                 .map(|step| (number + step) % CPUS)
@@ -201,7 +203,7 @@ impl<const CPUS: usize> Machine<CPUS> {
                 .unwrap();
             let next = next as u32;
             slot.handshake.next.store(next, super::Ordering::Relaxed);
-            slot.set_state(&mut Cpu::default(), CpuState::Running);
+            slot.set_state(CpuState::Running);
         }
         Self {
             gate: Gate::new(),
@@ -217,15 +219,19 @@ impl<const CPUS: usize> Machine<CPUS> {
     fn of_unknown_places(cores: [usize; CPUS]) -> Self {
         let machine = Self::knowing(cores);
         for (number, slot) in machine.slots.iter().enumerate() {
-            let Handshake { core, next, .. } = &slot.handshake;
-            core.store(UNKNOWN_CORE, super::Ordering::Relaxed);
+            let next = &slot.handshake.next;
             next.store(number as u32, super::Ordering::Relaxed);
         }
         machine
     }
 
-    fn core(&self, number: usize) -> Core<'_> {
-        Core::of(&self.slots, number)
+    fn peers<'a>(&'a self, me: usize, bounds: &'a Bounds) -> Peers<'a> {
+        Peers {
+            slots: &self.slots,
+            declared: &self.declared,
+            me,
+            bounds,
+        }
     }
 
     fn caches(&self, number: usize) -> &Ground {
@@ -245,43 +251,29 @@ impl<const CPUS: usize> Machine<CPUS> {
         self.caches(number).taken();
     }
 
-    fn meeting<'a>(&'a self, me: usize, bounds: &'a Bounds) -> Meeting<'a> {
-        Meeting {
-            slots: &self.slots,
-            declared: &self.declared,
-            me,
-            bounds,
-        }
-    }
-
     /// Leads a meeting; returns what came of it, and whether the leader did its step.
     fn lead(
         &self,
         cpu: &mut Cpu,
         me: usize,
         bounds: Bounds,
-        agrees: bool,
         kick: impl FnMut(usize),
-    ) -> (Result<Stuck, NoMeeting>, bool) {
+    ) -> (Result<Late, NoMeeting>, bool) {
         let mut stepped = false;
         let result = self.gate.lead(
-            &self.meeting(me, &bounds),
+            self.peers(me, &bounds),
             cpu,
             Agenda {
                 work: 1,
                 kick,
-                commit: |cpu: &mut Cpu| {
-                    assert!(cpu.masked);
-                    self.map.taken();
-                    agrees
-                },
+                commit: || self.map.taken(),
                 step: |cpu: &mut Cpu, turn: Result<(), usize>| {
                     if turn.is_ok() {
                         self.step(cpu, me);
                         stepped = true;
                     }
                 },
-                close: |cpu: &mut Cpu| assert!(cpu.masked),
+                close: || (),
             },
         );
         assert!(!cpu.masked);
@@ -290,15 +282,20 @@ impl<const CPUS: usize> Machine<CPUS> {
 
     /// Attends a meeting; its step ran if and only if that says so.
     fn attend(&self, cpu: &mut Cpu, me: usize, bounds: Bounds) -> Attended {
+        let peers = self.peers(me, &bounds);
+        let number = match self.gate.called(peers) {
+            Ok(number) => number,
+            Err(nothing) => return nothing,
+        };
         let mut stepped = false;
-        let attended = self
-            .gate
-            .attend(&self.meeting(me, &bounds), cpu, |cpu, turn| {
+        let attended = masked(cpu, |cpu| {
+            self.gate.attend(peers, cpu, number, |cpu, turn| {
                 if turn.is_ok() {
                     self.step(cpu, me);
                     stepped = true;
                 }
-            });
+            })
+        });
         assert!(!cpu.masked);
         assert_eq!(stepped, attended == Attended::Done);
         attended

@@ -10,8 +10,6 @@ use super::*;
 fn two_meet(
     name: &str,
     leader: Bounds,
-    agrees: bool,
-    member: Bounds,
     looks: usize,
 ) -> BTreeSet<String> {
     outcomes(name, None, move || {
@@ -23,7 +21,7 @@ fn two_meet(
                 let mut how = Vec::new();
                 for _ in 0..looks {
                     machine.runs(1);
-                    how.push(machine.attend(cpu, 1, member));
+                    how.push(machine.attend(cpu, 1, polls(0, 0, NEVER)));
                     machine.runs(1);
                 }
                 how
@@ -31,17 +29,17 @@ fn two_meet(
         });
         let cpu = &mut Cpu::default();
         machine.runs(0);
-        let (led, stepped) = machine.lead(cpu, 0, leader, agrees, |_| ());
+        let (led, stepped) = machine.lead(cpu, 0, leader, |_| ());
         machine.runs(0);
         let how = attending.join().unwrap();
         let done = how.iter().filter(|how| **how == Attended::Done).count();
         assert_eq!((stepped, done), (led.is_ok(), usize::from(led.is_ok())));
         assert!(!machine.gate.open());
-        (led.map(|stuck| stuck.count), how)
+        (led.map(|late| late.count), how)
     })
 }
 
-const MISSING: &str = "Err(Missing { count: 1, first: 1 })";
+const MISSING: &str = "Err(Missing(Late { count: 1, first: 1 }))";
 
 fn with_missing<const N: usize, const M: usize>(
     how: [&str; N],
@@ -54,13 +52,7 @@ fn with_missing<const N: usize, const M: usize>(
 #[test]
 fn a_gathering_that_times_out_changes_nothing_and_one_that_does_not_changes_all() {
     for patience in 0..=2 {
-        let seen = two_meet(
-            "gather",
-            polls(patience, 0, NEVER),
-            true,
-            polls(NEVER, 0, NEVER),
-            1,
-        );
+        let seen = two_meet("gather", polls(patience, 0, NEVER), 1);
         assert_eq!(
             seen,
             with_missing(["NotNow", "Aborted"], ["(Ok(0), [Done])"])
@@ -68,47 +60,11 @@ fn a_gathering_that_times_out_changes_nothing_and_one_that_does_not_changes_all(
     }
 }
 
-#[test]
-fn a_member_that_gives_up_its_leader_and_the_commit_exclude_each_other() {
-    for patience in 0..=1 {
-        let seen = two_meet(
-            "leader silent",
-            polls(patience, 0, NEVER),
-            true,
-            polls(0, 0, NEVER),
-            1,
-        );
-        assert_eq!(
-            seen,
-            with_missing(
-                ["NotNow", "Aborted", "LeaderSilent"],
-                ["(Ok(0), [Done])", "(Err(Abandoned), [LeaderSilent])"]
-            )
-        );
-    }
-}
-
-#[test]
-fn a_meeting_that_is_refused_at_the_last_moment_changes_nothing() {
-    let seen = two_meet(
-        "refused",
-        polls(1, 0, NEVER),
-        false,
-        polls(NEVER, 0, NEVER),
-        1,
-    );
-    assert_eq!(
-        seen,
-        with_missing(["NotNow", "Aborted"], ["(Err(Refused), [Aborted])"])
-    );
-}
-
 /// CPU 1 attends twice from its first kick on, while CPU 0 leads a meeting per entry of `patience`.
 fn kicked(
     name: &str,
     preemptions: Option<usize>,
     patience: &'static [u64],
-    member: Bounds,
 ) -> BTreeSet<String> {
     outcomes(name, preemptions, move || {
         let machine = Machine::running([0, 1]);
@@ -118,7 +74,7 @@ fn kicked(
                 let cpu = &mut Cpu::default();
                 [(); 2].map(|()| {
                     machine.runs(1);
-                    let how = machine.attend(cpu, 1, member);
+                    let how = machine.attend(cpu, 1, polls(0, 0, NEVER));
                     machine.runs(1);
                     how
                 })
@@ -129,7 +85,7 @@ fn kicked(
         let mut led = Vec::new();
         let cpu = &mut Cpu::default();
         for patience in patience {
-            let (result, stepped) = machine.lead(cpu, 0, polls(*patience, 0, NEVER), true, |_| {
+            let (result, stepped) = machine.lead(cpu, 0, polls(*patience, 0, NEVER), |_| {
                 if let Some(attends) = attends.take() {
                     attending = Some(loom::thread::spawn(attends));
                 }
@@ -146,23 +102,8 @@ fn kicked(
 }
 
 #[test]
-fn a_cpu_that_arrives_twice_acts_once() {
-    // It leaves before the end, and comes back while the meeting may still be open.
-    let seen = kicked("twice", None, &[1], polls(NEVER, 0, 0));
-    assert_eq!(
-        seen,
-        set([
-            "([false], [Aborted, NotNow])",
-            "([false], [NotNow, NotNow])",
-            "([true], [Done, NotNow])",
-            "([true], [Done, Twice])",
-        ])
-    );
-}
-
-#[test]
 fn a_cpu_that_is_late_for_one_meeting_attends_the_next() {
-    let seen = kicked("late", Some(3), &[0, 0], polls(NEVER, 0, NEVER));
+    let seen = kicked("late", Some(3), &[0, 0]);
     assert_eq!(
         seen,
         set([
@@ -191,7 +132,7 @@ fn two_threads_meet(name: &str, leader: usize, patience: u64, known: bool) -> BT
             Machine::running([0, 0])
         } else {
             let machine = Machine::of_unknown_places([0, 0]);
-            machine.declared.lose(&mut Cpu::default());
+            machine.declared.set_unplaced(true);
             Arc::new(machine)
         };
         let member = 1 - leader;
@@ -199,7 +140,10 @@ fn two_threads_meet(name: &str, leader: usize, patience: u64, known: bool) -> BT
         let mut attending = None;
         let cpu = &mut Cpu::default();
         machine.runs(leader);
-        let (led, stepped) = machine.lead(cpu, leader, bounds, true, |_| {
+        let (led, stepped) = machine.lead(cpu, leader, bounds, |_| {
+            if attending.is_some() {
+                return;
+            }
             let machine = Arc::clone(&machine);
             attending = Some(loom::thread::spawn(move || {
                 machine.runs(member);
@@ -271,7 +215,7 @@ fn three_meet(name: &str, polled: u64, window: bool) -> BTreeSet<String> {
         let mut threads = Vec::new();
         let cpu = &mut among_three();
         machine.runs(0);
-        let (led, stepped) = machine.lead(cpu, 0, bounds, true, |me| {
+        let (led, stepped) = machine.lead(cpu, 0, bounds, |me| {
             let machine = Arc::clone(&machine);
             let mut cpu = among_three();
             threads.push(loom::thread::spawn(move || {

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::*;
 use crate::atomic::Ordering;
-use crate::rendezvous::hold::{Held, Refused, enter, hold_point, leave};
+use crate::rendezvous::hold::{Held, Refused};
 
 /// Runs, asks, opens its window, and runs on.
 pub(super) fn ask<const CPUS: usize>(
@@ -13,12 +13,12 @@ pub(super) fn ask<const CPUS: usize>(
     me: usize,
     bounds: Bounds,
 ) -> Result<(), Refused> {
-    let core = machine.core(me);
+    let peers = machine.peers(me, &bounds);
     machine.caches(me).used();
-    let answer = enter(core, cpu, &machine.declared, &bounds, |_| ());
+    let answer = peers.enter(cpu, |_| ());
     if answer.is_ok() {
         machine.caches(me).taken();
-        leave(core, cpu);
+        peers.leave();
     }
     machine.caches(me).used();
     answer
@@ -35,7 +35,7 @@ pub(super) fn answer<const CPUS: usize>(
     let mut held = false;
     for _ in 0..looks {
         machine.caches(me).used();
-        let how = hold_point(machine.core(me), cpu, &bounds, usize::MAX);
+        let how = machine.peers(me, &bounds).hold_point(cpu);
         assert!(!matches!(how, Held::SiblingStuck(_)));
         assert!(!cpu.masked);
         held |= how == Held::Released;
@@ -112,6 +112,9 @@ fn answered_from_the_kick(
         let types = Arc::new(Word::new(0));
         let mut answering = None;
         let kick = |_| {
+            if answering.is_some() {
+                return;
+            }
             let (machine, types) = (Arc::clone(&machine), Arc::clone(&types));
             answering = Some(loom::thread::spawn(move || {
                 let mut cpu = Cpu {
@@ -125,17 +128,14 @@ fn answered_from_the_kick(
             }));
         };
         let cpu = &mut Cpu::default();
-        let granted = enter(
-            machine.core(1),
-            cpu,
-            &machine.declared,
-            &polls(0, 1, NEVER),
-            kick,
-        );
+        let bounds = polls(0, 1, NEVER);
+        let peers = machine.peers(1, &bounds);
+        let granted = peers.enter(cpu, kick);
         if granted.is_ok() {
+            machine.slots[1].handshake.windows.open(false);
             machine.caches(1).taken();
             types.store(1, Ordering::Relaxed);
-            leave(machine.core(1), cpu);
+            peers.leave();
         }
         (granted, answering.unwrap().join().unwrap())
     })
@@ -162,7 +162,7 @@ fn both_ask(name: &str, patience: u64) -> BTreeSet<String> {
             let bounds = polls(0, patience, NEVER);
             answer(machine, cpu, me, polls(0, NEVER, NEVER), 1);
             let granted = ask(machine, cpu, me, bounds);
-            machine.slots[me].set_state(cpu, CpuState::Parked);
+            machine.slots[me].set_state(CpuState::Parked);
             granted.is_ok()
         };
         let second = loom::thread::spawn({
@@ -212,14 +212,14 @@ fn a_third_thread_stands_still_for_two_that_ask() {
                         answer(&machine, cpu, 0, polls(0, stamina, NEVER), 1);
                     }
                     let granted = ask(&machine, cpu, me, polls(0, NEVER, NEVER));
-                    machine.slots[me].set_state(cpu, CpuState::Parked);
+                    machine.slots[me].set_state(CpuState::Parked);
                     granted
                 })
             };
             let threads = [asks(0), asks(1)];
             let mut cpu = Cpu::default();
             answer(&machine, &mut cpu, 2, polls(0, stamina, NEVER), 1);
-            machine.slots[2].set_state(&mut cpu, CpuState::Parked);
+            machine.slots[2].set_state(CpuState::Parked);
             let granted = threads.map(|thread| thread.join().unwrap().is_ok());
             at_rest(&machine);
             granted

@@ -11,21 +11,14 @@ fn a_cpu_started_during_a_siblings_window_waits_for_its_end() {
     for (patience, tries) in [(0, 0), (0, 1)] {
         let seen = outcomes("started in a window", None, move || {
             let machine = Machine::running([0, 0]);
-            machine.slots[0].set_state(&mut Cpu::default(), CpuState::Absent);
+            machine.slots[0].set_state(CpuState::Absent);
             let asking = loom::thread::spawn({
                 let machine = Arc::clone(&machine);
                 move || ask(&machine, &mut Cpu::default(), 1, polls(0, patience, NEVER))
             });
             let cpu = &mut Cpu::default();
-            let (core, slot) = (machine.core(0), &machine.slots[0]);
-            let admitted = admit(
-                &machine.gate,
-                &machine.declared,
-                core,
-                slot,
-                cpu,
-                &polls(0, 0, tries),
-            );
+            let bounds = polls(0, 0, tries);
+            let admitted = admit(&machine.gate, machine.peers(0, &bounds), cpu);
             if admitted.is_ok() {
                 answer(&machine, cpu, 0, polls(0, NEVER, NEVER), 1);
             }
@@ -49,17 +42,16 @@ fn a_cpu_started_during_a_siblings_window_waits_for_its_end() {
 fn a_cpu_of_unknown_place_and_any_window_exclude_each_other() {
     let seen = outcomes("started anywhere", None, move || {
         let machine = Machine::of_unknown_places([0, 0]);
-        machine.slots[0].set_state(&mut Cpu::default(), CpuState::Absent);
+        machine.slots[0].set_state(CpuState::Absent);
         let machine = Arc::new(machine);
         let asking = loom::thread::spawn({
             let machine = Arc::clone(&machine);
             move || ask(&machine, &mut Cpu::default(), 1, polls(0, 0, NEVER))
         });
         let cpu = &mut Cpu::default();
-        machine.declared.lose(cpu);
-        let (core, slot) = (machine.core(0), &machine.slots[0]);
+        machine.declared.set_unplaced(true);
         let bounds = polls(0, 0, 0);
-        let admitted = admit(&machine.gate, &machine.declared, core, slot, cpu, &bounds);
+        let admitted = admit(&machine.gate, machine.peers(0, &bounds), cpu);
         if admitted.is_ok() {
             machine.runs(0);
         }
@@ -68,8 +60,11 @@ fn a_cpu_of_unknown_place_and_any_window_exclude_each_other() {
     assert_eq!(
         seen,
         set([
+            // From the moment a place is not known everybody may be a sibling.
+            "(Err(Sibling(1)), Err(NoAnswer(0)))",
             "(Err(Sibling(1)), Err(Unplaced))",
             "(Err(Sibling(1)), Ok(()))",
+            "(Ok(()), Err(NoAnswer(0)))",
             "(Ok(()), Err(Unplaced))",
             "(Ok(()), Ok(()))",
         ])
@@ -81,20 +76,13 @@ fn a_cpu_started_during_a_meeting_is_counted_or_kept_out() {
     for patience in [0, 1] {
         let seen = outcomes("started in a meeting", None, move || {
             let machine = Machine::running([0, 1]);
-            machine.slots[1].set_state(&mut Cpu::default(), CpuState::Absent);
+            machine.slots[1].set_state(CpuState::Absent);
             let starting = loom::thread::spawn({
                 let machine = Arc::clone(&machine);
                 move || {
                     let cpu = &mut Cpu::default();
-                    let (core, slot) = (machine.core(1), &machine.slots[1]);
-                    let admitted = admit(
-                        &machine.gate,
-                        &machine.declared,
-                        core,
-                        slot,
-                        cpu,
-                        &polls(0, 0, 0),
-                    );
+                    let bounds = polls(0, 0, 0);
+                    let admitted = admit(&machine.gate, machine.peers(1, &bounds), cpu);
                     let mut attended = Attended::NotNow;
                     if admitted.is_ok() {
                         machine.runs(1);
@@ -105,7 +93,7 @@ fn a_cpu_started_during_a_meeting_is_counted_or_kept_out() {
                 }
             });
             let cpu = &mut Cpu::default();
-            let (led, _) = machine.lead(cpu, 0, polls(patience, 0, NEVER), true, |_| ());
+            let (led, _) = machine.lead(cpu, 0, polls(patience, 0, NEVER), |_| ());
             machine.runs(0);
             let (admitted, attended) = starting.join().unwrap();
             assert_eq!(
