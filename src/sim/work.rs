@@ -268,6 +268,16 @@ impl core::fmt::Debug for Ipis<'_> {
 }
 
 impl Ipis<'_> {
+    /// MFENCE and LFENCE, as a kernel executes them before it writes an x2APIC's ICR: the stores so far
+    /// are visible before an interrupt sent next.
+    pub fn fence(self) {
+        let number = self.number;
+        let mut state = self.shared.enter(number);
+        state.record(number, Op::Mfence);
+        let cost = state.config.costs.mfence;
+        state.charge(number, cost);
+    }
+
     /// Sends an interrupt to a CPU. It is taken there when interrupts are enabled.
     ///
     /// # Panics

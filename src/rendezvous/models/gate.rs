@@ -7,11 +7,7 @@ use super::*;
 
 /// CPU 0 leads, CPU 1 on another core attends `looks` times; returns how the meeting went and
 /// what CPU 1 got each time.
-fn two_meet(
-    name: &str,
-    leader: Bounds,
-    looks: usize,
-) -> BTreeSet<String> {
+fn two_meet(name: &str, leader: Bounds, looks: usize) -> BTreeSet<String> {
     outcomes(name, None, move || {
         let machine = Machine::running([0, 1]);
         let attending = loom::thread::spawn({
@@ -61,11 +57,7 @@ fn a_gathering_that_times_out_changes_nothing_and_one_that_does_not_changes_all(
 }
 
 /// CPU 1 attends twice from its first kick on, while CPU 0 leads a meeting per entry of `patience`.
-fn kicked(
-    name: &str,
-    preemptions: Option<usize>,
-    patience: &'static [u64],
-) -> BTreeSet<String> {
+fn kicked(name: &str, preemptions: Option<usize>, patience: &'static [u64]) -> BTreeSet<String> {
     outcomes(name, preemptions, move || {
         let machine = Machine::running([0, 1]);
         let attends = {
