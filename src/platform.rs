@@ -38,9 +38,9 @@ pub struct Platform {
     pub phys_bits: PhysBits,
     /// Whose table says what MTRR type and PAT type make of a page together.
     pub rule: CombineRule,
-    /// Whether AMD's SYSCFG and TOP_MEM2 exist.
+    /// Whether AMD's SYSCFG is there to be read: not under a hypervisor.
     pub amd: bool,
-    /// Whether Intel's IA32_TME_ACTIVATE exists.
+    /// Whether Intel's IA32_TME_ACTIVATE is there to be read: not under a hypervisor.
     pub tme: bool,
     /// Secure nested paging is on: SYSCFG must not be written.
     pub snp_host: bool,
@@ -59,19 +59,16 @@ impl Platform {
     ///
     /// Writes DEF_TYPE and the PAT with the values they hold: a platform that refuses any write
     /// is found here and not by every AP again.
+    ///
+    /// Touches no register that CPUID, MTRRCAP or a register read before does not announce, so that
+    /// a CPU whose faults nobody catches is enough. Nothing announces SYSCFG but the vendor: every
+    /// 64-bit AMD processor has it, what a hypervisor shows in its place is nobody's promise, and
+    /// a guest is left without.
     pub fn detect(cpu: &mut impl CpuOps) -> Self {
         let found = Identity::read(&*cpu);
         let guest = found.guest(cpu);
-        let syscfg = if found.amd && guest.is_none() {
-            cpu.rdmsr(MsrAddr::SYSCFG).ok().map(SysCfg::from_raw)
-        } else {
-            None
-        };
-        let tme = match guest {
-            None => found.tme_activate(cpu),
-            // CPUID shows the host's feature; the register is the hypervisor's.
-            Some(_) => None,
-        };
+        let syscfg = found.syscfg(cpu);
+        let tme = found.tme_activate(cpu);
         let taken = match syscfg {
             Some(syscfg) => found.sme_bits(syscfg),
             None => tme.map_or(0, tme_bits),
@@ -85,8 +82,7 @@ impl Platform {
             } else {
                 CombineRule::Intel
             },
-            // KVM has SYSCFG and not TOP_MEM2: a guest of it is left with neither.
-            amd: syscfg.is_some() && cpu.rdmsr(MsrAddr::TOP_MEM2).is_ok(),
+            amd: syscfg.is_some(),
             tme: tme.is_some(),
             snp_host: syscfg.is_some_and(|syscfg| syscfg.contains(SysCfg::SNP_EN)),
             self_snoop: found.self_snoop,
@@ -239,11 +235,17 @@ impl Identity {
         }
     }
 
-    /// IA32_TME_ACTIVATE, where CPUID has it.
+    /// SYSCFG, where the processor is AMD's own.
+    fn syscfg(&self, cpu: &mut impl CpuOps) -> Option<SysCfg> {
+        let read = (self.amd && !self.hypervisor).then(|| cpu.rdmsr(MsrAddr::SYSCFG).ok());
+        read.flatten().map(SysCfg::from_raw)
+    }
+
+    /// IA32_TME_ACTIVATE, where CPUID has it. A guest may see the host's bit in CPUID; the register
+    /// is the hypervisor's.
     fn tme_activate(&self, cpu: &mut impl CpuOps) -> Option<u64> {
-        self.tme
-            .then(|| cpu.rdmsr(MsrAddr::TME_ACTIVATE).ok())
-            .flatten()
+        let read = (self.tme && !self.hypervisor).then(|| cpu.rdmsr(MsrAddr::TME_ACTIVATE).ok());
+        read.flatten()
     }
 }
 

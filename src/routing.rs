@@ -6,7 +6,7 @@
 
 use crate::cpu::CpuOps;
 use crate::platform::Platform;
-use crate::regs::{IORR_COUNT, Iorr, MsrAddr};
+use crate::regs::{IORR_COUNT, Iorr, MsrAddr, SysCfg};
 
 /// What one CPU holds of them, raw words.
 ///
@@ -31,14 +31,17 @@ impl Routing {
         tme_activate: None,
     };
 
-    /// Reads this CPU's registers: five RDMSR on AMD, one on Intel where CPUID says that memory
-    /// encryption exists, none under a hypervisor, which decides itself where its guest's memory
-    /// is. Interrupts as they are.
+    /// Reads this CPU's registers: SYSCFG on AMD, and five more where it has them in effect; one on
+    /// Intel where CPUID says that memory encryption exists; none under a hypervisor, which decides
+    /// itself where its guest's memory is. Interrupts as they are.
     ///
     /// Source: AMD APM 2, "IORRs" and "Top of Memory"; Intel SDM 4, "Architectural MSRs".
     #[must_use]
     pub fn capture(cpu: &mut impl CpuOps, platform: &Platform) -> Self {
-        let amd = platform.amd && !platform.hypervisor;
+        let amd = platform.amd && !platform.hypervisor && {
+            let syscfg = cpu.rdmsr(MsrAddr::SYSCFG).map(SysCfg::from_raw);
+            syscfg.is_ok_and(|syscfg| syscfg.contains(SysCfg::MTRR_VAR_DRAM_EN))
+        };
         let intel = platform.tme && !platform.hypervisor;
         let there_are = Self {
             top_mem: amd.then_some(0),

@@ -3,6 +3,7 @@
 //! Owns what is read and in which order; refuses to interpret it beyond single fields. Decoding
 //! happens on demand and never panics, whatever the firmware left.
 
+mod fits;
 mod valid;
 mod words;
 
@@ -44,7 +45,8 @@ pub struct Snapshot {
     /// Whether `fixed` carries AMD's RdMem and WrMem bits: it was read while SYSCFG bit 19
     /// (MtrrFixDramModEn) was set. The words may be written back only in that state.
     pub fixed_dram_bits: bool,
-    /// AMD TOP_MEM2: first byte above the memory that lies above 4 GiB; 0 elsewhere.
+    /// AMD TOP_MEM2: first byte above the memory that lies above 4 GiB; 0 elsewhere, and where
+    /// SYSCFG leaves it without effect.
     pub top_mem2: u64,
     /// How many address bits the MTRRs decode.
     pub phys_bits: PhysBits,
@@ -128,22 +130,6 @@ impl Snapshot {
         }
     }
 
-    /// Whether a CPU with this MTRRCAP can hold the map: it has FIX and WC as the target's machine has,
-    /// and a pair for each that is in use. Bits that mean nothing for the map, and pairs that are not
-    /// in use, may differ, as they do on hybrid parts.
-    #[must_use]
-    pub fn fits(&self, cap: MtrrCap) -> bool {
-        let Some(wanted) = self.cap else {
-            return true;
-        };
-        let features = MtrrCap::FIX.union(MtrrCap::WC);
-        let pairs = usize::from(cap.vcnt());
-        let mut beyond = self.variable_ranges().iter().skip(pairs);
-        wanted.intersection(features) == cap.intersection(features)
-            && pairs <= MAX_VARIABLE
-            && beyond.all(|pair| !pair.valid())
-    }
-
     /// Whether the fixed ranges decide below 1 MiB: they exist, and E and FE are set.
     #[must_use]
     pub const fn fixed_in_force(&self) -> bool {
@@ -172,7 +158,7 @@ impl Snapshot {
     /// [`AmdFixed::SaveDramBits`].
     ///
     /// With VCNT 10 and fixed ranges: 33 RDMSR (DEF_TYPE, 20 of the variable ranges, 11 fixed,
-    /// PAT); on AMD also SYSCFG and TOP_MEM2. MTRRCAP is the platform's, not read again. Interrupts
+    /// PAT); on AMD also SYSCFG and, where that has it in effect, TOP_MEM2. MTRRCAP is the platform's, not read again. Interrupts
     /// as they are.
     ///
     /// # Errors
@@ -207,8 +193,13 @@ impl Snapshot {
             }
         }
         if platform.amd {
-            self.syscfg = Some(SysCfg::from_raw(read(cpu, MsrAddr::SYSCFG)?));
-            self.top_mem2 = read(cpu, MsrAddr::TOP_MEM2)?;
+            let syscfg = SysCfg::from_raw(read(cpu, MsrAddr::SYSCFG)?);
+            self.syscfg = Some(syscfg);
+            self.top_mem2 = if syscfg.contains(SysCfg::MTRR_TOM2_EN) {
+                read(cpu, MsrAddr::TOP_MEM2)?
+            } else {
+                0
+            };
         }
         if platform.has_fixed() {
             self.capture_fixed(cpu, platform, amd_fixed)?;

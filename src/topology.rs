@@ -3,6 +3,8 @@
 //! Owns the split of an APIC id into core and thread; refuses to know how CPUs are started. The
 //! split comes from a shift the processor gives, never from a count: ids have gaps.
 
+mod legacy;
+
 use raw_cpuid::{CpuIdReader, CpuIdResult};
 
 /// Where one CPU sits.
@@ -24,8 +26,9 @@ pub enum Place {
 
 /// How many low bits of an APIC id number the threads of a core; `None` when CPUID does not say.
 ///
-/// Tried in this order: leaf 0x1F, leaf 0xB, AMD 0x8000_0026, AMD 0x8000_001E, and a processor
-/// whose leaf 1 says it has no other logical processor in its package.
+/// Tried in this order: leaf 0x1F, leaf 0xB, AMD 0x8000_0026, AMD 0x8000_001E, and what came before
+/// them: Intel's counts in leaves 1 and 4; on AMD one thread a core before Zen, but for Bulldozer,
+/// whose two cores of a module count as threads.
 ///
 /// Read through [`crate::cpu::CpuidReader`].
 ///
@@ -52,8 +55,7 @@ pub fn smt_shift(cpuid: &impl CpuIdReader) -> Option<u8> {
         let more = (cpuid.cpuid1(0x8000_001e).ebx >> 8) & 0xff;
         return Some((u32::BITS - more.leading_zeros()) as u8);
     }
-    let only_one = basic >= 1 && cpuid.cpuid1(1).edx & (1 << 28) == 0;
-    only_one.then_some(0)
+    legacy::smt_shift(cpuid)
 }
 
 /// CPUID 0x8000_0001 ECX[22]: leaf 0x8000_001E exists.

@@ -17,12 +17,24 @@ pub enum Rule {
     LockedWithMtrrsOff,
     /// Kernel work used a TLB entry whose memory type is not what the registers now give.
     StaleTlb,
+    /// A kernel load got something else than what was last stored: a line that should have left the
+    /// caches, or that came back from them too late.
+    /// Source: Intel SDM 3A, "Preventing Caching"; AMD APM 2, "Changing Memory Type".
+    StaleLine,
+    /// An interrupt was sent after a store of a shared word that may not be visible yet: on an x2APIC
+    /// the interrupt can arrive first, and its handler then reads what was there before. Only with
+    /// [`Config::kicks_overtake_stores`](super::Config::kicks_overtake_stores).
+    /// Source: Intel SDM 3A, "MSR Access in x2APIC Mode"; AMD APM 2, "Serializing Instructions".
+    KickOvertakesStore,
     /// RdMem, WrMem and the type of a fixed range were written in a reserved combination.
     /// Source: AMD APM 2, "Extended Fixed-Range MTRR Type-Field Encodings".
     ReservedFixedType,
     /// A register by which firmware decides where accesses go, or how memory is encrypted, was
     /// written: SYSCFG but for its bit 19, TOP_MEM, TOP_MEM2, an IORR, TME_ACTIVATE.
     RoutingWritten,
+    /// An MSR was touched that neither CPUID nor MTRRCAP nor a register read before announces: where
+    /// nobody catches #GP that may be the end, even if it did not fault here.
+    UnannouncedMsr,
     /// The machine was put into S3 while an AP was neither off nor halted.
     SuspendedWhileRunning,
 }

@@ -160,6 +160,8 @@ pub struct Config {
     pub costs: Costs,
     /// Whether the spans of [`Machine::timeline`](super::Machine::timeline) are kept.
     pub timeline: bool,
+    /// Whether an interrupt sent with stores of shared words still unfenced breaks a rule.
+    pub kicks_overtake_stores: bool,
     /// Scheduling points after which a run is declared endless.
     pub max_steps: u64,
 }
@@ -204,6 +206,7 @@ impl Config {
             log_shared: false,
             costs: Costs::default(),
             timeline: false,
+            kicks_overtake_stores: false,
             max_steps: 200_000_000,
         }
     }

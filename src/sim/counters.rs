@@ -26,6 +26,7 @@ pub struct Counters {
     pub shared_loads: u64,
     pub shared_stores: u64,
     pub locked: u64,
+    /// Full fences, apart from [`Self::locked`]: a CPU with its MTRRs off may execute them.
     pub mfence: u64,
     /// Instructions of kernel work.
     pub work: u64,

@@ -99,6 +99,28 @@ impl Op {
         )
     }
 
+    /// Whether the stores before it are visible to every CPU once it is done: a fence, a locked
+    /// instruction, a serialising one. Writes of x2APIC registers are none, which is why an interrupt
+    /// may overtake stores.
+    ///
+    /// Source: Intel SDM 3A, "Serializing Instructions"; AMD APM 2, "Serializing Instructions".
+    #[must_use]
+    pub const fn drains_stores(self) -> bool {
+        matches!(
+            self,
+            Self::Mfence
+                | Self::SharedLocked
+                | Self::Wrmsr(..)
+                | Self::WrmsrIgnored(..)
+                | Self::Cr0(_)
+                | Self::Cr3(_)
+                | Self::Cr4(_)
+                | Self::Wbinvd
+                | Self::Cpuid(..)
+                | Self::Iret
+        )
+    }
+
     /// Whether this writes a memory-type register or a control register, or empties a cache: what
     /// an in-sync CPU must not do.
     #[must_use]

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use super::caches::StaleLine;
 use super::check::{Violation, Violations};
 use super::config::Config;
 use super::counters::Counters;
@@ -163,6 +164,15 @@ impl Machine {
     #[must_use]
     pub fn stale_entries(&self, cpu: usize) -> Vec<(u64, PatType, PatType)> {
         self.shared.lock().stale(cpu)
+    }
+
+    /// The lines a CPU's core holds that its registers no longer allow to be cached, or to be dirty.
+    ///
+    /// # Panics
+    /// When there is no such CPU.
+    #[must_use]
+    pub fn stale_lines(&self, cpu: usize) -> Vec<StaleLine> {
+        self.shared.lock().stale_lines(cpu)
     }
 
     /// The rules broken so far.

@@ -58,12 +58,16 @@
 //! guest that may not.
 //!
 //! # What it cannot show
-//! It has no memory contents, so incoherence is not observed but forbidden by the rules; its costs
+//! It has no memory contents: of kernel loads and stores it knows which store a line is of, of the
+//! crate's shared words nothing, so incoherence and late stores there are not observed but
+//! forbidden by the rules; its costs
 //! are assumptions, each marked so; interrupts come between operations, not inside them; NMIs and
 //! machine checks do not exist; a TLB never evicts, and paging-structure caches are not modelled.
 #![allow(clippy::indexing_slicing)] // CPU numbers index tables built for them; a wrong one is the test's mistake
 
+mod announced;
 mod bus;
+mod caches;
 mod check;
 mod config;
 mod cost;
@@ -80,6 +84,7 @@ mod machine;
 mod msr;
 mod ops;
 mod place;
+mod preset;
 mod registers;
 mod run;
 mod sched;
@@ -96,6 +101,7 @@ mod watch;
 mod work;
 mod write_queue;
 
+pub use caches::StaleLine;
 pub use check::{Rule, Violation, Violations};
 pub use config::{Config, Init, Mapping, MtrrScope, Numbering, Schedule, Trampoline, Vendor};
 pub use cost::{BusContention, Costs};

@@ -15,6 +15,7 @@ impl CpuOps for SimCpu<'_> {
         let number = self.number;
         let mut state = self.begin();
         state.check_sibling(number, "RDMSR");
+        state.check_announced(number, "RDMSR", msr);
         let this = &state.cpus[number];
         let found = match this.regs.register(msr) {
             Ok(_) if state.access_faults(number, msr) => Err(MsrFault),
@@ -42,6 +43,7 @@ impl CpuOps for SimCpu<'_> {
         let mut state = self.shared.enter(number);
         state.cpus[number].life.wrmsr = k;
         state.check_sibling(number, "WRMSR");
+        state.check_announced(number, "WRMSR", msr);
         let outcome = state.wrmsr(number, msr, value, k);
         let cost = state.config.costs.wrmsr;
         state.charge(number, cost);

@@ -5,6 +5,7 @@ use std::panic::Location;
 use std::sync::Arc;
 use std::thread::Thread;
 
+use super::caches::Caches;
 use super::check::{Rule, Violation};
 use super::config::{Config, MtrrScope, Schedule};
 use super::counters::Counters;
@@ -72,6 +73,8 @@ pub(crate) struct Cpu {
     pub(crate) storing: bool,
     /// Another CPU stored since this one last paused (free-running only).
     pub(crate) news: bool,
+    /// It stored to a shared word, and nothing since has made that visible for certain.
+    pub(crate) unfenced: bool,
     /// Its last operation was kernel work that lasts until `time`.
     pub(crate) working: bool,
     pub(crate) last: Option<Op>,
@@ -131,6 +134,7 @@ pub(crate) struct State {
     pub(crate) memory_busy: u64,
     pub(crate) random: u64,
     pub(crate) lines: Lines,
+    pub(crate) caches: Caches,
     pub(crate) bus: WriteQueue,
     /// The machine's time, picoseconds (free-running only).
     pub(crate) clock: u64,
@@ -165,6 +169,7 @@ impl State {
                 Schedule::Baton { seed } | Schedule::Free { seed } => seed,
             },
             lines: Lines::default(),
+            caches: Caches::default(),
             bus: WriteQueue::default(),
             clock: 0,
             steps: 0,
@@ -195,6 +200,11 @@ impl State {
         this.counters.count(op);
         this.last = Some(op);
         this.working = matches!(op, Op::Work(_) | Op::Load(_) | Op::Store(_));
+        if op.drains_stores() {
+            this.unfenced = false;
+        } else if op == Op::SharedStore {
+            this.unfenced = true;
+        }
         let shared = matches!(op, Op::SharedLoad | Op::SharedStore | Op::SharedLocked);
         if log && (log_shared || !shared) {
             self.events.push(Event { time, cpu, op });
@@ -227,6 +237,7 @@ impl State {
         self.core_dirty.fill(0);
         self.llc_dirty.fill(0);
         self.lines = Lines::default();
+        self.caches = Caches::default();
     }
 }
 
@@ -268,6 +279,7 @@ fn new_cpu(config: &Config, n: usize) -> Cpu {
         reset_cd: false,
         storing: false,
         news: false,
+        unfenced: false,
         working: false,
         last: None,
         counters: Counters::default(),

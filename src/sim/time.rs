@@ -109,6 +109,7 @@ impl State {
         let lines =
             core::mem::take(&mut self.core_dirty[core]) + core::mem::take(&mut self.llc_dirty[llc]);
         self.cpus[cpu].counters.lines_written_back += lines;
+        self.caches.write_back(core);
         let looked = (costs.core_lines + costs.llc_lines) * costs.wbinvd_per_line;
         let mut end = start + costs.wbinvd_base + looked;
         if lines > 0 {

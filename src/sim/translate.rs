@@ -18,6 +18,11 @@ impl State {
             })
     }
 
+    /// The type an access would get now if its translation were fresh.
+    pub(crate) fn mapped_type(&self, cpu: usize, address: u64) -> PatType {
+        self.type_now(cpu, address, self.mapping(address).0)
+    }
+
     pub(crate) fn type_now(&self, cpu: usize, address: u64, slot: u8) -> PatType {
         let this = &self.cpus[cpu];
         effective_type(

@@ -70,6 +70,14 @@ impl State {
         }
     }
 
+    /// The rule for who sends an interrupt: what it is about has to be visible.
+    pub(super) fn check_kick(&mut self, cpu: usize, to: usize) {
+        if self.config.kicks_overtake_stores && self.cpus[cpu].unfenced {
+            let text = format!("CPU {to} may see the interrupt before the stores ahead of it");
+            self.violate(cpu, Rule::KickOvertakesStore, text);
+        }
+    }
+
     /// The rules for shared words.
     pub(super) fn check_touch(&mut self, cpu: usize, how: Touch) {
         let this = &self.cpus[cpu];

@@ -90,6 +90,7 @@ impl<'run> SimCpu<'run> {
         let mut state = self.shared.enter(number);
         assert!(to < state.cpus.len() && to != number, "no AP {to}");
         state.check_sibling(number, "SIPI");
+        state.check_kick(number, to);
         state.record(number, Op::Sipi(to));
         state.charge(number, 0);
         let now = state.cpus[number].time;
@@ -242,6 +243,7 @@ impl State {
         self.record(cpu, op);
         let core = self.cpus[cpu].core;
         let cached = held.is_cacheable() && !self.core_cache_disabled(core);
+        self.cached_access(cpu, address, held, matches!(op, Op::Store(_)));
         if cached && matches!(op, Op::Store(_)) && held == PatType::WriteBack {
             self.dirty(cpu, 1);
         }
@@ -266,6 +268,16 @@ impl core::fmt::Debug for Ipis<'_> {
 }
 
 impl Ipis<'_> {
+    /// MFENCE and LFENCE, as a kernel executes them before it writes an x2APIC's ICR: the stores so far
+    /// are visible before an interrupt sent next.
+    pub fn fence(self) {
+        let number = self.number;
+        let mut state = self.shared.enter(number);
+        state.record(number, Op::Mfence);
+        let cost = state.config.costs.mfence;
+        state.charge(number, cost);
+    }
+
     /// Sends an interrupt to a CPU. It is taken there when interrupts are enabled.
     ///
     /// # Panics
@@ -275,6 +287,7 @@ impl Ipis<'_> {
         let mut state = self.shared.enter(number);
         assert!(to < state.cpus.len(), "no CPU {to}");
         state.check_sibling(number, "IPI");
+        state.check_kick(number, to);
         state.record(number, Op::Ipi(to));
         state.charge(number, 0);
         state.cpus[to].pending = true;

@@ -3,6 +3,7 @@
 
 mod costs;
 mod faults;
+mod fences;
 mod firmware;
 mod free;
 mod life;

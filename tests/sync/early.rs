@@ -237,7 +237,7 @@ fn unknown_siblings_count_as_running() {
         let mut config = Config::new(3, 1);
         config.scope = scope;
         config.aps = another_map();
-        // No topology leaf, and leaf 1 says that there may be other threads.
+        // No topology leaf, and leaf 1 says that there may be other threads, but not how many.
         let leaf_0 = CpuidWords {
             eax: 4,
             ebx: u32::from_le_bytes(*b"Genu"),
@@ -245,6 +245,15 @@ fn unknown_siblings_count_as_running() {
             edx: u32::from_le_bytes(*b"ineI"),
         };
         config.cpuid.push((None, 0, 0, leaf_0));
+        for cpu in 0..3 {
+            let leaf_1 = CpuidWords {
+                eax: config.signature,
+                ebx: cpu << 24 | 8 << 8,
+                ecx: 1 << 21 | 1,
+                edx: 0x1f8b_fbff,
+            };
+            config.cpuid.push((Some(cpu as usize), 1, 0, leaf_1));
+        }
         let machine = Machine::new(config);
         let kernel = Kernel::new();
         kernel.run(&machine, |boot| {

@@ -6,10 +6,12 @@
 mod common;
 
 mod amd_dram_bits;
+mod announced_msrs;
 mod cpu_states;
 mod early;
 mod event_lists;
 mod faults;
+mod kick_order;
 mod random;
 mod register_sets;
 mod rendezvous;
@@ -18,4 +20,5 @@ mod restarted_ap;
 mod routing;
 mod siblings;
 mod sleep_resume;
+mod stale_lines;
 mod suspend_and_hotplug;

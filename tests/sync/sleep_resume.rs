@@ -3,9 +3,8 @@
 use crate::common::{Kernel, MODES, SCOPES, aps, assert_all_equal, policy, with_pat};
 use mtrr_pat::pat::Pat;
 use mtrr_pat::policy::Resync;
-use mtrr_pat::regs::MsrAddr;
 use mtrr_pat::report::Path;
-use mtrr_pat::sim::{At, Config, Fault, Machine, S3, Scribble, What};
+use mtrr_pat::sim::{Config, Machine, S3, Scribble};
 
 fn scribbles() -> Vec<(&'static str, S3)> {
     vec![
@@ -59,27 +58,4 @@ fn every_cpu_is_in_line_after_boot_and_after_each_sleep() {
             }
         }
     }
-}
-
-/// KVM gives its guests AMD's SYSCFG but faults on TOP_MEM2.
-#[test]
-fn amd_without_top_mem2_boots() {
-    let mut config = Config::amd(2, 1);
-    config.faults.push(Fault {
-        cpu: 0,
-        at: At::Msr(MsrAddr::TOP_MEM2),
-        what: What::Gp,
-        round: None,
-    });
-    let machine = Machine::new(config);
-    let kernel = Kernel::new();
-    kernel.run(&machine, |boot| {
-        let _ = kernel
-            .sync
-            .boot_init(boot, 0, policy(Resync::Early))
-            .unwrap();
-        assert!(!kernel.sync.platform().unwrap().amd);
-        assert!(kernel.bring_up(boot, &aps(&machine)).is_empty());
-        assert_all_equal(&machine, "without TOP_MEM2");
-    });
 }
