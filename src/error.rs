@@ -196,6 +196,17 @@ pub enum Error {
 }
 
 impl Error {
+    /// The register it is about, if it is about one.
+    pub(crate) const fn msr(&self) -> Option<MsrAddr> {
+        match self {
+            Self::ReadFault { msr }
+            | Self::WriteFault { msr, .. }
+            | Self::ReadBackFault { msr, .. }
+            | Self::WriteIgnored { msr, .. } => Some(*msr),
+            _ => None,
+        }
+    }
+
     /// The same failure, with what became of the CPU.
     #[must_use]
     pub(crate) const fn with_left(self, left: Left) -> Self {

@@ -10,9 +10,8 @@ use raw_cpuid::{CpuId, CpuIdReader, CpuIdResult};
 use crate::combine::CombineRule;
 use crate::cpu::{CpuOps, CpuidReader};
 use crate::error::{Error, Left};
-use crate::policy::{CacheFlush, Policy};
 use crate::ranges::PhysBits;
-use crate::regs::{MAX_VARIABLE, MsrAddr, MtrrCap, SysCfg};
+use crate::regs::{MAX_VARIABLE, MsrAddr, MtrrCap, SysCfg, VariableMtrr};
 use crate::topology;
 
 /// A guest whose hypervisor (or security module) owns caching: it has no MTRR part, whatever the
@@ -34,8 +33,14 @@ pub struct Platform {
     pub mtrr: Result<MtrrCap, Error>,
     /// Whether the PAT can be used, else why not.
     pub pat: Result<(), Error>,
+    /// Why the MTRRs cannot be written, though they can be read: a write faulted, or one that would
+    /// have shown, to a pair that is not in use, was ignored. `None` also where every pair is in use and
+    /// only a write of the same value could be tried.
+    pub mtrr_refused: Option<Error>,
     /// Address bits the MTRRs decode.
     pub phys_bits: PhysBits,
+    /// Address bits that memory encryption takes from those CPUID tells.
+    pub encryption_bits: u8,
     /// Whose table says what MTRR type and PAT type make of a page together.
     pub rule: CombineRule,
     /// Whether AMD's SYSCFG is there to be read: not under a hypervisor.
@@ -73,10 +78,14 @@ impl Platform {
             Some(syscfg) => found.sme_bits(syscfg),
             None => tme.map_or(0, tme_bits),
         };
+        let phys_bits = width(found.width.saturating_sub(taken));
+        let mtrr = mtrr_part(cpu, found.mtrr && guest.is_none());
         Self {
-            mtrr: mtrr_part(cpu, found.mtrr && guest.is_none()),
+            mtrr,
+            mtrr_refused: mtrr.ok().and_then(|cap| refused(cpu, cap, phys_bits).err()),
             pat: pat_part(cpu, found.pat),
-            phys_bits: width(found.width.saturating_sub(taken)),
+            phys_bits,
+            encryption_bits: taken,
             rule: if found.amd {
                 CombineRule::Amd
             } else {
@@ -105,10 +114,16 @@ impl Platform {
         self.mtrr.is_ok_and(|cap| cap.contains(MtrrCap::FIX))
     }
 
-    /// Whether WBINVD goes with a change of MTRRs under this policy.
+    /// Address bits the MTRRs of this CPU decode: on a hybrid part they need not be the boot CPU's.
+    /// Under a hypervisor, where CPUID may trap, they are taken to be.
     #[must_use]
-    pub fn flushes_caches(&self, policy: &Policy) -> bool {
-        !(policy.cache_flush == CacheFlush::SkipWithSelfSnoop && self.self_snoop)
+    pub fn phys_bits_here(&self, cpu: &impl CpuOps) -> PhysBits {
+        if self.hypervisor {
+            self.phys_bits
+        } else {
+            let bits = physical_address_size(&CpuidReader(cpu));
+            width(bits.saturating_sub(self.encryption_bits))
+        }
     }
 }
 
@@ -117,7 +132,7 @@ fn width(bits: u8) -> PhysBits {
     PhysBits::new(bits.clamp(PhysBits::MIN.get(), PhysBits::MAX.get())).unwrap_or(PhysBits::MIN)
 }
 
-/// MTRRCAP, if the register can be read, its count makes sense and DEF_TYPE can be written.
+/// MTRRCAP, if the register can be read and its count makes sense.
 fn mtrr_part(cpu: &mut impl CpuOps, present: bool) -> Result<MtrrCap, Error> {
     if !present {
         return Err(Error::NoMtrr);
@@ -127,9 +142,44 @@ fn mtrr_part(cpu: &mut impl CpuOps, present: bool) -> Result<MtrrCap, Error> {
     if usize::from(cap.vcnt()) > MAX_VARIABLE {
         return Err(Error::TooManyVariable { vcnt: cap.vcnt() });
     }
-    let def_type = read(cpu, MsrAddr::MTRR_DEF_TYPE)?;
-    same_value_write(cpu, MsrAddr::MTRR_DEF_TYPE, def_type)?;
     Ok(cap)
+}
+
+/// Tries whether the MTRRs take what is written to them: DEF_TYPE the value it holds, and the base of a
+/// pair that is not in use another one, which is put back.
+fn refused(cpu: &mut impl CpuOps, cap: MtrrCap, bits: PhysBits) -> Result<(), Error> {
+    /// The lowest address bit of a base, and a type every processor takes.
+    const PAGE: u64 = 1 << 12;
+    const WRITE_BACK: u64 = 6;
+    let read = |cpu: &mut _, msr| CpuOps::rdmsr(cpu, msr).map_err(|_| Error::ReadFault { msr });
+    let def_type = read(cpu, MsrAddr::MTRR_DEF_TYPE)?;
+    write(cpu, MsrAddr::MTRR_DEF_TYPE, def_type)?;
+    for n in (0..usize::from(cap.vcnt())).rev() {
+        let mask = read(cpu, MsrAddr::phys_mask(n))?;
+        if mask & VariableMtrr::V != 0 {
+            continue;
+        }
+        let msr = MsrAddr::phys_base(n);
+        let held = read(cpu, msr)?;
+        let value = held & PAGE ^ PAGE | WRITE_BACK;
+        write(cpu, msr, value)?;
+        let now = read(cpu, msr)?;
+        // What reset left there may be nothing that can be written.
+        let held = VariableMtrr { base: held, mask };
+        let back = if held.base & !(bits.page_mask() | 0xff) == 0 && held.memtype().is_ok() {
+            held.base
+        } else {
+            0
+        };
+        write(cpu, msr, back)?;
+        return if now == value {
+            Ok(())
+        } else {
+            let left = Left::Unchanged;
+            Err(Error::WriteIgnored { msr, value, left })
+        };
+    }
+    Ok(())
 }
 
 fn pat_part(cpu: &mut impl CpuOps, present: bool) -> Result<(), Error> {
@@ -138,15 +188,25 @@ fn pat_part(cpu: &mut impl CpuOps, present: bool) -> Result<(), Error> {
     }
     let msr = MsrAddr::PAT;
     let value = cpu.rdmsr(msr).map_err(|_| Error::ReadFault { msr })?;
-    same_value_write(cpu, msr, value)
+    write(cpu, msr, value)
 }
 
-fn same_value_write(cpu: &mut impl CpuOps, msr: MsrAddr, value: u64) -> Result<(), Error> {
+fn write(cpu: &mut impl CpuOps, msr: MsrAddr, value: u64) -> Result<(), Error> {
     cpu.wrmsr(msr, value).map_err(|_| Error::WriteFault {
         msr,
         value,
         left: Left::Unchanged,
     })
+}
+
+/// PhysAddrSize, in bits.
+fn physical_address_size(reader: &impl CpuIdReader) -> u8 {
+    let extended = reader.cpuid1(0x8000_0000).eax;
+    if (0x8000_0008..=0x8000_ffff).contains(&extended) {
+        reader.cpuid1(0x8000_0008).eax as u8
+    } else {
+        36
+    }
 }
 
 /// What CPUID alone tells.
@@ -198,11 +258,7 @@ impl Identity {
             pat: features.is_some() && has(16),
             self_snoop: has(27) && !errata,
             hypervisor,
-            width: if (0x8000_0008..=0x8000_ffff).contains(&extended) {
-                reader.cpuid1(0x8000_0008).eax as u8
-            } else {
-                36
-            },
+            width: physical_address_size(&reader),
             sme_taken: ((memory_encryption.ebx >> 6) & 0x3f) as u8,
             sev: memory_encryption.eax & 0b10 != 0,
             tme: !amd && basic >= 7 && reader.cpuid2(7, 0).ecx & (1 << 13) != 0,
@@ -286,6 +342,9 @@ impl fmt::Display for Platform {
                 if self.has_fixed() { "yes" } else { "no" }
             )?,
             Err(error) => write!(f, "{error}")?,
+        }
+        if let Some(error) = self.mtrr_refused {
+            write!(f, ", read only: {error}")?;
         }
         if let Err(error) = self.pat {
             write!(f, "; {error}")?;

@@ -109,6 +109,9 @@ impl Plan {
         read?;
         self.mtrr_error = platform.mtrr.ok().and(here.mtrr.err());
         self.marks = Marks::between(&self.have, want);
+        if self.marks.need_window() || self.marks.outside_differ() {
+            self.mtrr_error = self.mtrr_error.or(platform.mtrr_refused);
+        }
         self.hides_dram_bits = self.have.exposes_dram_bits() && !platform.snp_host;
         self.caching_off = cpu.read_cr0() & (CR0_CD | CR0_NW) != 0;
         self.fresh = cap.is_none() && self.caching_off;
@@ -124,11 +127,12 @@ impl Plan {
     /// The dearest thing that has to be done.
     #[must_use]
     pub fn need(&self) -> Need {
-        if self.marks.need_window() {
+        let mtrrs = self.mtrr_error.is_none();
+        if mtrrs && self.marks.need_window() {
             Need::Window
         } else if self.marks.changes().contains(Changes::PAT) {
             Need::Pat
-        } else if self.marks.outside_differ() {
+        } else if mtrrs && self.marks.outside_differ() {
             Need::UnusedPairs
         } else if self.hides_dram_bits {
             Need::SysCfg
@@ -211,7 +215,10 @@ impl Plan {
     ) -> Result<(), Error> {
         let hidden = self.hide_dram_bits(cpu, policy.amd_fixed);
         let delta = self.delta(want);
-        let unused = write_unused(cpu, &delta);
+        let unused = match self.mtrr_error {
+            None => write_unused(cpu, &delta),
+            Some(_) => Ok(()),
+        };
         let rest = if self.need() == Need::Window {
             let job = Job {
                 delta,

@@ -66,21 +66,34 @@ impl<const CPUS: usize> CacheSync<CPUS> {
         want.hide_dram_bits(policy.amd_fixed);
         policy.bounds = policy.bounds.at_least();
         let routing = Routing::capture(cpu, &platform);
-        let decided = self.decided.call_once(|| Decided {
+        let mut decided = Decided {
             platform,
             policy,
             routing,
-        });
+        };
         let numbering = numbering(place);
         self.boot.numbering.store(numbering, Ordering::Relaxed);
         self.boot.number.store(me as u32, Ordering::Relaxed);
-        self.place(me, place, decided)?;
+        self.place(me, place, &decided)?;
         self.target.replace(&want.to_words());
-        self.boot.phase.store(RUNNING, Ordering::Release);
         boot.set_state(CpuState::Running);
-        let mut compared = Compared::nothing(decided, self.peers(decided, me));
+        let mut compared = Compared::nothing(&decided, self.peers(&decided, me));
         let outcome = self.bring_in_line(cpu, &mut compared, ALONE);
+        if let Some(error) = outcome
+            .error
+            .filter(|error| error.msr() == Some(MsrAddr::PAT))
+        {
+            // Found out once: no other CPU tries it again.
+            decided.platform.pat = Err(error);
+            want.pat = None;
+            self.target.replace(&want.to_words());
+        }
+        let Decided { platform, .. } = self.decided.call_once(|| decided);
+        self.boot.phase.store(RUNNING, Ordering::Release);
         log::info!("memory types: {platform}");
+        if let Some(error) = platform.mtrr_refused {
+            log::warn!("a CPU whose MTRRs differ from the boot CPU's will stay so: {error}");
+        }
         if want.cap.is_some() && !want.def_type.enabled() {
             log::warn!("firmware left the boot CPU's MTRRs off: all memory will be uncachable");
         }

@@ -74,7 +74,10 @@ impl<const CPUS: usize> CacheSync<CPUS> {
         }
         let since = cpu.rdtsc();
         if compared.epoch != epoch {
+            let platform = &compared.decided.platform;
             compared.want.fill_from(self.target.words());
+            compared.want.phys_bits = platform.phys_bits;
+            compared.want.set_width(platform.phys_bits_here(cpu));
         }
         // Not compared, if that fails.
         compared.epoch = 0;
