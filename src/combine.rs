@@ -1,6 +1,4 @@
 //! What MTRR type and PAT type make of a page together.
-//!
-//! Owns the two manufacturers' tables; refuses to know which page or address it is.
 
 use core::fmt;
 

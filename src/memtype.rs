@@ -1,6 +1,4 @@
 //! Memory types: their encodings in MTRRs and in the PAT, and the names people know them by.
-//!
-//! Owns the vocabulary; refuses to know registers, addresses and CPUs.
 
 use core::fmt;
 

@@ -1,6 +1,4 @@
 //! Which type wins where variable ranges overlap.
-//!
-//! Owns the rule; refuses to know addresses and registers.
 
 use core::fmt;
 

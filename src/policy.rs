@@ -1,6 +1,6 @@
 //! What the kernel asks for: early or deferred, which PAT, which flushes, how long to wait.
 //!
-//! Owns choices; refuses to know the machine. Typed values first, a command line on top.
+//! Typed values first, a command line on top.
 
 use core::fmt;
 

@@ -1,7 +1,6 @@
 //! One newtype per model-specific register, and their addresses.
 //!
-//! Owns bit positions; refuses to know what a combination of registers means. `from_raw` and
-//! `raw` keep every bit, so that what was read can be written back exactly.
+//! `from_raw` and `raw` keep every bit, so that what was read can be written back exactly.
 
 mod iorr;
 

@@ -3,9 +3,11 @@
 
 mod costs;
 mod faults;
+mod fences;
 mod firmware;
 mod free;
 mod life;
+mod published;
 mod rules;
 
 use mtrr_pat::atomic::{Ordering, Word};

@@ -1,6 +1,7 @@
 //! The local APIC of the calling CPU.
 
 use crate::{percpu, traps};
+use core::arch::asm;
 use x2apic::lapic::{LocalApic, LocalApicBuilder, TimerMode, xapic_base};
 
 /// A handle on the calling CPU's APIC: its registers are at the same place on every CPU, so it is built where it is used.
@@ -46,8 +47,12 @@ fn is_x2apic() -> bool {
     core::arch::x86_64::__cpuid(1).ecx & (1 << 21) != 0
 }
 
+/// The write of an x2APIC's ICR is not ordered after earlier stores: without the fences the interrupt may arrive before
+/// what it is about. In xAPIC mode the write is a store, and comes after earlier ones by itself.
 fn send(n: usize, write: impl FnOnce(&mut LocalApic, u32)) {
     let mut apic = local();
+    // SAFETY: fences change nothing.
+    unsafe { asm!("mfence", "lfence", options(nostack, preserves_flags)) };
     write(&mut apic, destination(n));
     if !is_x2apic() {
         // The interrupt command register takes the next command only when the last one has left.

@@ -158,7 +158,7 @@ pub fn change_to(target: &Snapshot) -> Result<Summary, Error> {
 
 /// What every CPU is to have.
 pub fn target() -> Result<Snapshot, Error> {
-    Ok(SYNC.target(&mut this_cpu())?.1)
+    Ok(SYNC.target()?.1)
 }
 
 /// A 16 MiB write-combining block in the upper half of the physical address space, where this kernel has nothing, and the pair for
@@ -198,7 +198,7 @@ pub fn write_combining() -> WriteCombining {
 
 /// Boot CPU: CPU `n` has stopped for good.
 pub fn parked(n: usize) -> Result<(), Error> {
-    SYNC.parked(&mut this_cpu(), n)
+    SYNC.parked(n)
 }
 
 /// Boot CPU, just before the machine sleeps.

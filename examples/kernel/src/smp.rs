@@ -5,7 +5,6 @@ use crate::percpu::{self, ABSENT, ARRIVED, MAIL, ONLINE, PARKED, SLOTS};
 use crate::{apic, bench, caching, clock, sweep, tables};
 use core::arch::asm;
 use core::ptr;
-use core::sync::atomic::AtomicU32;
 use core::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 
 /// Where the trampoline lives: also the firmware's waking vector (`sleep.rs`).
@@ -66,21 +65,21 @@ pub fn stop_all() {
 /// takes a moment longer than the boot CPU's patience is reset in the middle of its sync, or after it said it was online.
 pub fn start(n: usize, mut poll: impl FnMut()) -> bool {
     let slot = &SLOTS[n];
-    publish(&slot.phase, ABSENT); // the CPU does not run: nobody else writes this
-    publish(&MAIL[n].go, 0);
+    slot.phase.store(ABSENT, Release); // the CPU does not run: nobody else writes this
+    MAIL[n].go.store(0, Release);
     for arrival_us in ARRIVAL_US {
         apic::send_init(n);
         let mut wait = |us| {
             clock::wait_until(us, || {
                 poll();
-                look(&slot.phase) != ABSENT
+                slot.phase.load(Acquire) != ABSENT
             })
         };
         wait(200);
         for patience in [1_000, arrival_us] {
             apic::send_startup(n, (TRAMPOLINE >> 12) as u8);
             if wait(patience) {
-                publish(&MAIL[n].go, 1);
+                MAIL[n].go.store(1, Release);
                 return true;
             }
         }
@@ -88,34 +87,29 @@ pub fn start(n: usize, mut poll: impl FnMut()) -> bool {
     false
 }
 
-/// Writes a word for an AP that may have its MTRRs off: its reads need not look into our cache, so the word is flushed from there.
-fn publish(word: &AtomicU32, value: u32) {
-    word.store(value, Release);
-    flush(word);
-}
-
-/// Reads a word that such an AP writes: its writes need not drop our copy, so it is dropped here.
-fn look(word: &AtomicU32) -> u32 {
-    flush(word);
-    word.load(Acquire)
-}
-
-fn flush(word: &AtomicU32) {
-    // SAFETY: flushing a line changes no contents.
-    unsafe { asm!("clflush [{}]", "mfence", in(reg) word, options(nostack, preserves_flags)) };
-}
-
 /// Waits until CPU `n` is through its sync.
 pub fn wait_online(n: usize, mut poll: impl FnMut()) -> bool {
     clock::wait_until(ONLINE_US, || {
         poll();
-        look(&SLOTS[n].phase) == ONLINE
+        SLOTS[n].phase.load(Acquire) == ONLINE
     })
 }
 
 /// First Rust code of an AP, on its own stack, interrupts off, caching and MTRRs as they come.
 #[unsafe(no_mangle)]
 extern "C" fn ap_main(n: usize) -> ! {
+    ap_comes_up(n);
+    loop {
+        idle();
+        bench::step(n);
+    }
+}
+
+/// What an AP executes with its MTRRs off: no locked instruction, which would lock the bus for all (`tests/qemu.rs` looks
+/// through the object code from here).
+#[unsafe(no_mangle)]
+#[inline(never)]
+extern "C" fn ap_comes_up(n: usize) {
     tables::load(n);
     percpu::adopt(n);
     apic::enable();
@@ -125,10 +119,6 @@ extern "C" fn ap_main(n: usize) -> ! {
     }
     caching::ap_online(n);
     SLOTS[n].phase.store(ONLINE, Release); // pairs with `wait_online`
-    loop {
-        idle();
-        bench::step(n);
-    }
 }
 
 /// Waits for one interrupt, and takes it.
