@@ -133,6 +133,28 @@ impl Caches {
 }
 
 impl State {
+    /// The moment at which E is cleared.
+    pub(super) fn before_mtrrs_go_off(&mut self, cpu: usize) {
+        let core = self.cpus[cpu].core;
+        if !self.sets[self.cpus[cpu].set].enabled() {
+            return;
+        }
+        let mut own = self.caches.cores.iter().filter(|((n, _), _)| *n == core);
+        let modified = own.any(|(_, line)| line.dirty);
+        if modified && !self.config.self_snoop {
+            self.violate(cpu, Rule::ModifiedWhenOff, String::from("no flush before"));
+        }
+        if self.config.fills_despite_cd {
+            let touched: Vec<u64> = self.caches.latest.keys().copied().collect();
+            for line in touched {
+                let held = self.mapped_type(cpu, line << 6);
+                if held.is_cacheable() {
+                    self.caches.load(core, line, Way::Cached(held));
+                }
+            }
+        }
+    }
+
     /// One kernel access; a load of something stale breaks a rule.
     pub(super) fn cached_access(&mut self, cpu: usize, address: u64, held: PatType, store: bool) {
         let core = self.cpus[cpu].core;

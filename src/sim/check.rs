@@ -21,6 +21,10 @@ pub enum Rule {
     /// caches, or that came back from them too late.
     /// Source: Intel SDM 3A, "Preventing Caching"; AMD APM 2, "Changing Memory Type".
     StaleLine,
+    /// E was cleared over modified lines of this core, on a processor that does not snoop itself: what
+    /// follows reads its own stack from memory, which does not have it.
+    /// Source: Intel SDM 3A, "MTRR Considerations in MP Systems", the flush before E is cleared.
+    ModifiedWhenOff,
     /// An interrupt was sent after a store of a shared word that may not be visible yet: on an x2APIC
     /// the interrupt can arrive first, and its handler then reads what was there before. Only with
     /// [`Config::kicks_overtake_stores`](super::Config::kicks_overtake_stores).

@@ -160,6 +160,9 @@ pub struct Config {
     pub costs: Costs,
     /// Whether the spans of [`Machine::timeline`](super::Machine::timeline) are kept.
     pub timeline: bool,
+    /// Whether lines come back into the caches by speculation while CR0.CD is set, as long as the MTRRs
+    /// are on and make their memory cacheable: the manuals bind no-fill mode to no implementation.
+    pub fills_despite_cd: bool,
     /// Whether an interrupt sent with stores of shared words still unfenced breaks a rule.
     pub kicks_overtake_stores: bool,
     /// Scheduling points after which a run is declared endless.
@@ -206,6 +209,7 @@ impl Config {
             log_shared: false,
             costs: Costs::default(),
             timeline: false,
+            fills_despite_cd: false,
             kicks_overtake_stores: false,
             max_steps: 200_000_000,
         }

@@ -3,9 +3,10 @@
 use super::check::Rule;
 use super::fault::{At, What};
 use super::log::Op;
+use super::registers::Register;
 use super::state::State;
 use crate::cpu::{CR0_CD, CR0_NW, MsrFault};
-use crate::regs::MsrAddr;
+use crate::regs::{MsrAddr, MtrrDefType};
 
 impl State {
     /// Counts a privileged instruction: its number in this life, and in this window.
@@ -67,6 +68,9 @@ impl State {
             self.violate(cpu, Rule::ReservedFixedType, format!("{msr} := {value:#x}"));
         }
         self.record(cpu, Op::Wrmsr(msr.0, value));
+        if register == Register::DefType && value & MtrrDefType::E == 0 {
+            self.before_mtrrs_go_off(cpu);
+        }
         let set = self.cpus[cpu].set;
         let mut mtrrs = self.sets[set];
         self.cpus[cpu].regs.write(&mut mtrrs, register, value);

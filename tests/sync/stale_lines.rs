@@ -66,6 +66,10 @@ fn registers(vendor: Vendor, (mtrr, pat): Types) -> Snapshot {
 }
 
 fn machine(vendor: Vendor, before: Snapshot, threads: usize) -> Machine {
+    Machine::new(config(vendor, before, threads))
+}
+
+fn config(vendor: Vendor, before: Snapshot, threads: usize) -> Config {
     let mut config = match vendor {
         Vendor::Intel => Config::new(1, threads),
         Vendor::Amd => Config::amd(1, threads),
@@ -73,6 +77,7 @@ fn machine(vendor: Vendor, before: Snapshot, threads: usize) -> Machine {
     (config.boot, config.aps) = (before, before);
     config.scope = MtrrScope::Core;
     config.log = false;
+    config.fills_despite_cd = true;
     config.mappings = WATCHED
         .map(|(start, slot)| Mapping {
             start,
@@ -81,7 +86,7 @@ fn machine(vendor: Vendor, before: Snapshot, threads: usize) -> Machine {
             global: false,
         })
         .into();
-    Machine::new(config)
+    config
 }
 
 /// Brings every watched line into a state, as far as its type allows.
@@ -269,6 +274,63 @@ fn after_what_the_library_does_nothing_is_stale() {
             assert!(!wrong, "{why}, {state:?}");
         }
     }
+}
+
+/// Both flushes of a window: without the first, a processor that does not snoop itself reads its
+/// stack from memory; without the second, lines that came back despite CD stay.
+#[test]
+fn a_processor_that_does_not_snoop_itself_is_flushed_twice() {
+    let apply = |cpu: &mut SimCpu<'_>, after: &Snapshot| {
+        let platform = Platform::detect(cpu);
+        assert!(!platform.self_snoop);
+        let policy = Policy::DEFAULT;
+        let mut want = Snapshot::capture(cpu, &platform, policy.amd_fixed).unwrap();
+        (want.variable, want.pat) = (after.variable, after.pat);
+        let mut plan = Plan::examine(cpu, &want, &platform, &policy, want.cap).unwrap();
+        plan.apply(cpu, &want, &platform, &policy)
+    };
+    for (vendor, before, after, _, why) in changes() {
+        let mut config = config(vendor, before, 1);
+        config.self_snoop = false;
+        let machine = Machine::new(config);
+        machine.run(
+            |cpu| {
+                prepare(cpu, State::Dirty);
+                assert_eq!(apply(cpu, &after), Ok(()), "{why}");
+                assert_eq!(cpu.machine().stale_lines(0), [], "{why}");
+                use_lines(cpu, "store evict load");
+            },
+            |_| {},
+            |_| {},
+        );
+        machine
+            .check()
+            .unwrap_or_else(|broken| panic!("{why}: {broken}"));
+    }
+}
+
+/// The machine's part of that: what a change with only the second flush does there.
+#[test]
+fn a_flush_after_the_clear_of_e_alone_is_too_late_without_self_snoop() {
+    let before = registers(Vendor::Intel, (MemType::WriteBack, PatType::WriteThrough));
+    let after = registers(
+        Vendor::Intel,
+        (MemType::WriteCombining, PatType::WriteThrough),
+    );
+    let broken = |self_snoop| {
+        let mut config = config(Vendor::Intel, before, 1);
+        config.self_snoop = self_snoop;
+        let machine = Machine::new(config);
+        let work = |cpu: &mut SimCpu<'_>| {
+            prepare(cpu, State::Dirty);
+            change(cpu, &after, true);
+        };
+        machine.run(work, |_| {}, |_| {});
+        let broken = machine.violations();
+        broken.iter().map(|v| v.rule).collect::<Vec<_>>()
+    };
+    assert_eq!(broken(true), []);
+    assert_eq!(broken(false), [Rule::ModifiedWhenOff]);
 }
 
 /// With its MTRRs off a CPU has cached nothing: what it brings to a map needs no flush.
