@@ -12,6 +12,7 @@ mod vm;
 
 use std::sync::Mutex;
 use std::thread;
+use vm::object::{Object, is_locked};
 use vm::{Run, Vm};
 
 const MACHINES: [&str; 2] = ["pc", "q35"];
@@ -497,4 +498,22 @@ fn kvm() {
         })
     });
     run_all(rows.collect(), |vm, run| complete(vm, run, 2));
+}
+
+/// What an AP may execute before its MTRRs are on, in the code that is really linked: a locked
+/// instruction would lock the bus, or fault where that is forbidden.
+#[test]
+fn no_locked_instruction_before_the_mtrrs_are_on() {
+    let Some(kernel) = vm::built() else {
+        return;
+    };
+    let object = Object::of(kernel);
+    let reached = object.reached_from("ap_comes_up");
+    let has = |operation: &str| reached.iter().any(|(_, code)| code.starts_with(operation));
+    // It is the sync path, with the MSR access it is given as a pointer, and its fences.
+    assert!(has("rdmsr") && has("wrmsr") && has("wbinvd") && has("mfence"));
+    let locked: Vec<_> = reached.iter().filter(|(_, code)| is_locked(code)).collect();
+    assert!(locked.is_empty(), "{locked:#?}");
+    // The boot CPU has some, so they can be seen.
+    assert!(object.all().any(is_locked));
 }

@@ -23,6 +23,19 @@
 //! ([`Left::Torn`](crate::error::Left::Torn)), until a [`CacheSync::resync`] that succeeds. What it
 //! shares with CPUs that have other types for it is not safe meanwhile: a kernel may rather park it.
 //!
+//! **The trampoline**: reset leaves CR0.CD set, and INIT leaves it as it was. Under
+//! [`Resync::Early`] an AP that keeps it set until [`CacheSync::ap_online`] caches nothing under a wrong
+//! type before its sync. But the caches of a core are off while one of its threads has CD set, and a
+//! thread in VMX operation may not run then (some processors hang): clear CD and NW in the trampoline
+//! where a sibling runs a guest, as at hot-plug beside a hypervisor, and where all APs start at once.
+//! A CPU that checks in or is postponed has caching on when `ap_online` returns, with the map it
+//! came with, until the rendezvous.
+//!
+//! **Hot-plug beside a hypervisor**: a thread that is held for a sibling, or meets, must have left VMX
+//! root operation's guest and enter none before the call returns; a kick's handler does both by itself,
+//! since an interrupt ends the guest's turn. A hypervisor that cannot let go of a core in time brings
+//! its sibling up with the policy deferred, and resyncs when it can.
+//!
 //! **Interrupts**: the kick's handler may acknowledge its interrupt (EOI) before or after the two calls.
 //! A CPU that meets stays in [`CacheSync::attend`] until the rendezvous is over.
 

@@ -42,7 +42,12 @@ impl NativeCpu {
     ///    PAT, CR0.CD, CR0.NW or CR4.PGE of this processor meanwhile.
     /// 3. Code, stack and this crate's statics are mapped and stay mapped with the memory types
     ///    the kernel means them to have, before and after the change.
-    /// 4. NMI and machine-check handlers that run meanwhile do not call this crate.
+    /// 4. NMI and machine-check handlers that run meanwhile do not call this crate. In a window they
+    ///    run with caches off and may find E clear: every access of theirs goes to memory, so they
+    ///    touch little, on a stack of their own, take no lock and execute no locked instruction,
+    ///    write none of the registers of duty 2, and return to where they came from. CR4.MCE stays as
+    ///    the kernel has it; a machine check while it is clear shuts the machine down, here as
+    ///    elsewhere.
     /// 5. Nothing in the target state that will be applied makes memory the kernel uses
     ///    unreachable or changes what a device range means to a driver that is running.
     #[must_use]

@@ -2,6 +2,8 @@
 //!
 //! Shared by the QEMU test and the QEMU bench.
 
+pub mod object;
+
 use std::env;
 use std::fmt;
 use std::fs;
@@ -204,6 +206,11 @@ pub fn wanted() -> bool {
 
 /// Path of the kernel image for an accelerator; built at the first call. For KVM it is built without vector instructions, which
 /// software KVM does not emulate.
+/// The kernel for TCG; `None` where the tests in virtual machines are left out.
+pub fn built() -> Option<&'static Path> {
+    wanted().then(|| kernel("tcg"))
+}
+
 fn kernel(accel: &str) -> &'static Path {
     static PLAIN: OnceLock<PathBuf> = OnceLock::new();
     static WITHOUT_VECTORS: OnceLock<PathBuf> = OnceLock::new();

@@ -14,7 +14,7 @@ use crate::program::flush_tlb;
 pub(crate) struct Declared {
     /// One more than the highest CPU number that was ever declared.
     used: Word,
-    /// 1 once a CPU of unknown place was declared: any two CPUs may share a core then.
+    /// 1 while a CPU of unknown place may run: any two CPUs may share a core then.
     unplaced: Word,
 }
 
@@ -46,7 +46,7 @@ impl Declared {
         self.unplaced.load(Ordering::Acquire) != 0
     }
 
-    /// From now on some place is not known; or, when all CPUs but the boot CPU are gone, all are.
+    /// From now on some place is not known, or all are.
     pub(crate) fn set_unplaced(&self, unplaced: bool) {
         self.unplaced.store(u32::from(unplaced), Ordering::Release);
     }

@@ -21,6 +21,13 @@ impl<const CPUS: usize> CacheSync<CPUS> {
     /// answers nobody, and who starts it must not be held for a sibling that waits for its answer.
     /// If a sibling is inside a caches-off window, waits until it is out.
     ///
+    /// What this call and the kernel wrote for the AP has to be visible before the SIPI: a store to the
+    /// local APIC's page comes after earlier stores by itself, the write of an x2APIC's ICR does not and
+    /// needs `mfence; lfence` before it (Intel SDM 3A, "MSR Access in x2APIC Mode"). No cache has to be
+    /// flushed: lines of write-back memory are taken to be coherent also for a CPU whose MTRRs are off,
+    /// as other kernels do; the manuals' note on uncachable accesses that need not snoop is about the
+    /// processor's own caches.
+    ///
     /// # Errors
     /// [`Error::CpuOutOfRange`], [`Error::NotInitialised`]; [`Error::WrongPhase`] between `suspend` and
     /// a `boot_resume` that succeeded (or `suspend_aborted`); [`Error::ArrivedTwice`] when it runs
@@ -46,9 +53,12 @@ impl<const CPUS: usize> CacheSync<CPUS> {
         self.place(number, place, decided)?;
         let peers = self.peers(decided, number);
         slot.record.windows_seen.set(peers.sibling_windows());
-        admit(&self.gate, peers, cpu).map_err(|barred| match barred {
-            Barred::Meeting => Error::Busy,
-            Barred::Sibling(sibling) => Error::SiblingStuck { cpu: sibling },
+        admit(&self.gate, peers, cpu).map_err(|barred| {
+            self.recount_unplaced();
+            match barred {
+                Barred::Meeting => Error::Busy,
+                Barred::Sibling(sibling) => Error::SiblingStuck { cpu: sibling },
+            }
         })
     }
 
@@ -78,11 +88,21 @@ impl<const CPUS: usize> CacheSync<CPUS> {
             return Err(Error::IsBootCpu { cpu: number });
         }
         slot.reset(state);
+        self.recount_unplaced();
         Ok(())
     }
 
-    /// Notes where a CPU sits, and links it into the ring of its core. While it does not run. One of
-    /// unknown place makes all places unknown, until the next [`CacheSync::boot_resume`].
+    /// A CPU that executes nothing is nobody's unknown sibling.
+    pub(super) fn recount_unplaced(&self) {
+        let unplaced = |slot: &Slot| {
+            slot.state().may_run() && slot.handshake.core.load(Ordering::Relaxed) == UNPLACED
+        };
+        let any = self.declared.used(&self.slots).iter().any(unplaced);
+        self.declared.set_unplaced(any);
+    }
+
+    /// Notes where a CPU sits, and links it into the ring of its core. While it does not run. While one
+    /// of unknown place may run, any two CPUs may be siblings.
     pub(super) fn place(
         &self,
         number: usize,

@@ -12,7 +12,6 @@ use crate::cpu::CpuOps;
 use crate::delta::{Changes, Delta};
 use crate::error::Error;
 use crate::rendezvous::CpuState;
-use crate::rendezvous::slot::UNPLACED;
 use crate::report::Outcome;
 use crate::snapshot::Snapshot;
 
@@ -100,9 +99,8 @@ impl<const CPUS: usize> CacheSync<CPUS> {
         for slot in self.declared.used(&self.slots) {
             slot.reset(CpuState::Absent);
         }
-        let unplaced = boot.handshake.core.load(Ordering::Relaxed) == UNPLACED;
-        self.declared.set_unplaced(unplaced);
         boot.set_state(CpuState::Running);
+        self.recount_unplaced();
         let mut compared = Compared::nothing(decided, self.peers(decided, me));
         let outcome = self.bring_in_line(cpu, &mut compared, ALONE);
         if outcome.error.is_none() {
