@@ -1,8 +1,8 @@
 //! The shared words CPUs signal through.
 //!
-//! One place swaps the plain atomics for a model checker's, and, with the `sim` feature, tells the
-//! simulated machine that the running CPU touched shared memory, so that it can object when a
-//! caches-off window does so.
+//! One place swaps the plain atomics for a model checker's, and, with the `sim` feature, tells a
+//! simulated machine, once there is one, that the running CPU touches shared memory, so that it can
+//! object when a caches-off window does so.
 
 #[cfg(not(loom))]
 use core::sync::atomic as imp;
@@ -23,9 +23,21 @@ pub(crate) enum Touch {
     Locked,
 }
 
+/// Who is told of every access, before it happens.
+#[cfg(feature = "sim")]
+static WATCHER: std::sync::OnceLock<fn(Touch, *const u8)> = std::sync::OnceLock::new();
+
+/// Has `watcher` told of every access from now on. The first one stays.
+#[cfg(feature = "sim")]
+pub(crate) fn watch(watcher: fn(Touch, *const u8)) {
+    let _ = WATCHER.set(watcher);
+}
+
 #[cfg(feature = "sim")]
 fn touched(how: Touch, word: *const u8) {
-    crate::sim::shared_touch(how, word);
+    if let Some(watcher) = WATCHER.get() {
+        watcher(how, word);
+    }
 }
 #[cfg(not(feature = "sim"))]
 #[inline(always)]

@@ -4,6 +4,30 @@
     not(feature = "sim"),
     doc = "MTRR and PAT bring-up for x86-64 kernels: see the README."
 )]
+//!
+//! # In a kernel
+//! What gives every CPU the same memory types, and keeps it so. Start with [`sync`].
+//! - [`sync`]: the life cycle a kernel calls: boot, APs, rendezvous, suspend, resume, change, check
+//! - [`policy`]: what the kernel asks for: early or deferred, which PAT, how long to wait
+//! - [`topology`]: which CPUs share a core, and the order to start them in
+//! - [`platform`]: what the machine can do, found out once
+//! - [`report`]: what became of each CPU
+//! - [`rendezvous`], [`program`], [`delta`]: who waits for whom, what one CPU does, what it has to write
+//! - [`cacheability`]: whether a change owes a cache flush
+//!
+//! # Questions
+//! Pure functions over plain values: no CPU, no privilege, no heap.
+//! - [`lookup`]: which type has this address, this range, the whole space?
+//! - [`compare`]: do two CPUs agree?
+//! - [`diagnose`]: what did the firmware do wrong, and what helps?
+//! - [`layout`]: which variable ranges make this map?
+//! - [`reserve`]: may this physical range be mapped with this type?
+//!
+//! # Words for both
+//! [`memtype`], [`regs`], [`ranges`], [`overlap`], [`combine`] and [`pat`] are the hardware's rules;
+//! [`snapshot`] is what one CPU holds and [`routing`] what firmware alone decides; [`cpu`] and
+//! [`atomic`] are what is asked of the machine, [`error`] is what can go wrong.
+#![cfg_attr(feature = "sim", doc = "[`sim`] is a machine to try all this on.")]
 #![deny(
     missing_docs,
     missing_debug_implementations,
@@ -18,7 +42,8 @@
 #![cfg_attr(all(loom, not(test)), allow(dead_code))]
 #![cfg_attr(not(test), deny(clippy::unwrap_used, clippy::indexing_slicing))]
 
-// The order is the data flow: each module uses only the ones above it (and `error`).
+// The words come first, in the order of the data flow: each module uses only the ones above it (and
+// `error`). Then the two halves, which are built from them.
 pub mod error;
 pub mod memtype;
 
@@ -41,22 +66,11 @@ pub mod platform;
 pub mod routing;
 pub mod snapshot;
 
-pub mod lookup;
+mod analysis;
+mod bringup;
 
-pub mod cacheability;
-pub mod compare;
-pub mod layout;
-
-pub mod delta;
-pub mod diagnose;
-
-pub mod program;
-pub mod rendezvous;
-
-pub mod report;
-pub mod sync;
-
-pub mod reserve;
+pub use analysis::{compare, diagnose, layout, lookup, reserve};
+pub use bringup::{cacheability, delta, program, rendezvous, report, sync};
 
 #[cfg(feature = "sim")]
 pub mod sim;

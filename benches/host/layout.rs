@@ -10,12 +10,12 @@ use mtrr_pat::memtype::MemType;
 
 use crate::side_by_side::Table;
 
-#[path = "../../tests/layout/maps.rs"]
+#[path = "../../tests/analysis/layout/maps.rs"]
 mod maps;
-#[path = "../../tests/layout/naive.rs"]
+#[path = "../../tests/analysis/layout/naive.rs"]
 mod naive;
 #[cfg(target_arch = "x86_64")]
-#[path = "../../tests/layout/stack.rs"]
+#[path = "../../tests/analysis/layout/stack.rs"]
 mod stack;
 
 use naive::{Naive, PAGE, Problem};

@@ -4,9 +4,9 @@ use mtrr_pat::policy::Resync;
 use mtrr_pat::sim::MtrrScope;
 
 use super::figures::{Computer, DEFERRED_OVER_EARLY, Figure, MACBOOK_2012, MACBOOK_2015};
+use super::fit::{self, FITTED, MODES, error, search, search_traced, traced};
 use super::model::{Idle, Meet, Model, Resumed, Work};
-use crate::fit::{self, FITTED, MODES, error, search, search_traced, traced};
-use crate::progress::Progress;
+use super::progress::Progress;
 
 pub const SCOPES: [MtrrScope; 2] = [MtrrScope::Core, MtrrScope::Thread];
 
@@ -267,9 +267,9 @@ pub fn picture() -> Result<String, Box<dyn std::error::Error>> {
             let machine = model.machine();
             model.run_on(&machine);
             let name = format!("{mode:?} resync");
-            crate::timeline::Panel::of(&machine, &name)
+            super::timeline::Panel::of(&machine, &name)
         })
         .into_iter()
         .collect();
-    crate::timeline::draw(&panels)
+    super::timeline::draw(&panels)
 }

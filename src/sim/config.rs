@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use super::cost::Costs;
 use super::fault::Fault;
-use super::place::firmware_map;
+use super::firmware_map::firmware_map;
 use crate::cpu::CpuidWords;
 use crate::regs::{IORR_COUNT, MsrAddr, MtrrCap, SysCfg};
 use crate::snapshot::Snapshot;

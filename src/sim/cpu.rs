@@ -1,13 +1,21 @@
 //! One simulated CPU: whose turn it is, interrupts, faults.
 
 use std::sync::Arc;
+use std::thread::Thread;
 
 use super::fault::{At, What};
 use super::log::Op;
 use super::machine::Machine;
-use super::run::Spawn;
 use super::sched::{Guard, Shared};
 use super::state::State;
+
+/// What a CPU needs of the run it belongs to.
+pub(super) trait Spawn {
+    /// Starts the thread of an AP.
+    fn start(&self, cpu: usize) -> Thread;
+    /// Runs the interrupt handler.
+    fn interrupt(&self, cpu: &mut SimCpu<'_>);
+}
 
 /// The simulated CPU the calling thread is. Handed to the closures of [`Machine::run`].
 pub struct SimCpu<'run> {

@@ -1,6 +1,6 @@
 //! What goes wrong, where.
 
-use super::firmware::Scribble;
+use super::scribble::Scribble;
 use crate::regs::MsrAddr;
 
 /// When a fault strikes: a point in the life of one CPU. Counts start at 1, and anew at every

@@ -1,79 +1,19 @@
 //! What reset, INIT and the firmware's wake from S3 do to the registers.
 
-use core::fmt;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use super::config::{Config, Init, MtrrScope, Trampoline};
+use super::registers::{CR0_KERNEL, CR0_RESET};
+use super::scribble::{Rewrite, Scribble};
 use super::state::State;
 use crate::cpu::{CR0_CD, CR0_NW};
 use crate::memtype::MemType;
 use crate::pat::Pat;
-use crate::regs::{MAX_VARIABLE, MsrAddr, MtrrDefType, VariableMtrr};
+use crate::regs::{MAX_VARIABLE, MtrrDefType, VariableMtrr};
 use crate::snapshot::Snapshot;
 
-/// CR0 out of reset: CD and NW set.
-pub const CR0_RESET: u64 = 0x6000_0010;
-/// CR0 of a CPU in long mode, caching on: PG, WP, NE, ET, MP, PE.
-pub const CR0_KERNEL: u64 = 0x8001_0033;
-
-/// A function that rewrites one CPU's registers: number, registers as firmware first set them.
-#[derive(Clone)]
-pub struct Rewrite(Arc<RewriteFn>);
-
-type RewriteFn = dyn Fn(usize, &mut Snapshot) + Send + Sync;
-
-impl fmt::Debug for Rewrite {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("Rewrite(..)")
-    }
-}
-
-/// What firmware (or system management code) leaves in one CPU's registers.
-#[derive(Clone, Debug)]
-#[non_exhaustive]
-pub enum Scribble {
-    /// All registers as they were before.
-    Kept,
-    /// What reset leaves and no firmware touched: E and V clear, the rest junk, PAT of reset.
-    Reset,
-    /// What firmware programmed at power-on, with the PAT of reset.
-    LikeBoot,
-    /// As at power-on, but E clear.
-    Off,
-    /// All MTRRs zero (so E is clear too).
-    Zeroed,
-    /// As at power-on, with a range in the last pair nobody asked for.
-    AnotherRange,
-    /// MTRRs as before, PAT as reset leaves it.
-    PatReset,
-    /// That, and a further MSR ([`Config::other_msrs`]) with this value, which is lost in S3 again.
-    Msr(MsrAddr, u64, Box<Scribble>),
-    /// These cores get that; the others keep what they had.
-    OnlyCores(BTreeSet<usize>, Box<Scribble>),
-    /// Anything.
-    Custom(Rewrite),
-}
-
 impl Scribble {
-    /// A scribble by a function.
-    #[must_use]
-    pub fn custom(rewrite: impl Fn(usize, &mut Snapshot) + Send + Sync + 'static) -> Self {
-        Self::Custom(Rewrite(Arc::new(rewrite)))
-    }
-
-    /// A scribble of some cores only.
-    #[must_use]
-    pub fn only_cores(cores: impl IntoIterator<Item = usize>, scribble: Self) -> Self {
-        Self::OnlyCores(cores.into_iter().collect(), Box::new(scribble))
-    }
-
-    /// The same, and a further MSR with this value.
-    #[must_use]
-    pub fn with_msr(self, msr: MsrAddr, value: u64) -> Self {
-        Self::Msr(msr, value, Box::new(self))
-    }
-
     /// Writes the further MSRs of a CPU.
     fn write_msrs(&self, config: &Config, cpu: usize, msrs: &mut BTreeMap<u32, u64>) {
         match self {

@@ -11,6 +11,11 @@ use crate::ranges::{FIXED_RANGES, PhysBits};
 use crate::regs::{FIXED_COUNT, MAX_VARIABLE, MsrAddr, MtrrCap, MtrrDefType, SysCfg, VariableMtrr};
 use crate::snapshot::Snapshot;
 
+/// CR0 out of reset: CD and NW set.
+pub const CR0_RESET: u64 = 0x6000_0010;
+/// CR0 of a CPU in long mode, caching on: PG, WP, NE, ET, MP, PE.
+pub const CR0_KERNEL: u64 = 0x8001_0033;
+
 /// RdMem and WrMem in each byte of an AMD fixed-range register.
 const DRAM_BITS: u64 = 0x1818_1818_1818_1818;
 

@@ -7,8 +7,8 @@ use std::thread::Thread;
 
 use super::config::{Config, Schedule};
 use super::log::Activity;
-use super::run::Stop;
 use super::state::{State, Status};
+use super::stop::Stop;
 
 /// The payload with which a CPU's thread is unwound when its CPU is reset or the machine stops.
 pub(crate) struct Killed;

@@ -5,16 +5,15 @@ use std::panic::Location;
 use std::sync::Arc;
 use std::thread::Thread;
 
-use super::bus::WriteQueue;
 use super::check::{Rule, Violation};
 use super::config::{Config, MtrrScope, Schedule};
 use super::counters::Counters;
-use super::firmware::CR0_KERNEL;
+use super::lines::Lines;
 use super::log::{Event, Op, Span};
-use super::registers::{MtrrSet, ThreadRegs};
-use super::run::Stop;
+use super::registers::{CR0_KERNEL, MtrrSet, ThreadRegs};
+use super::stop::Stop;
 use super::tlb::Tlb;
-use super::touch::Lines;
+use super::write_queue::WriteQueue;
 use crate::snapshot::Snapshot;
 
 /// What a CPU is doing, as the scheduler sees it.

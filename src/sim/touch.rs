@@ -1,13 +1,11 @@
 //! Accesses of the crate's shared words: scheduling points, cache lines, rules.
 
 use std::cell::RefCell;
-use std::collections::HashMap;
 use std::ptr::NonNull;
 use std::sync::Arc;
 
-use super::cpu::SimCpu;
+use super::cpu::{SimCpu, Spawn};
 use super::log::Op;
-use super::run::Spawn;
 use super::sched::Shared;
 use super::state::State;
 use crate::atomic::Touch;
@@ -33,6 +31,7 @@ pub(super) struct Current<'run> {
 
 impl<'run> Current<'run> {
     pub(super) fn set(shared: &Arc<Shared>, cpu: usize, spawner: &'run dyn Spawn) -> Self {
+        crate::atomic::watch(shared_touch);
         let pointer: NonNull<dyn Spawn + 'run> = NonNull::from(spawner);
         // SAFETY: only the lifetime is forgotten. The pointer is reachable through CURRENT alone,
         // and dropping the value made here, which borrows the spawner for 'run, removes it.
@@ -60,7 +59,7 @@ impl Drop for Current<'_> {
 
 /// Told by every access of the crate's shared words, before it happens. Threads that are no
 /// simulated CPU pass.
-pub(crate) fn shared_touch(how: Touch, word: *const u8) {
+fn shared_touch(how: Touch, word: *const u8) {
     let current = CURRENT.try_with(|current| current.borrow().clone());
     let Ok(Some(here)) = current else {
         return;
@@ -80,47 +79,6 @@ pub(crate) fn shared_touch(how: Touch, word: *const u8) {
         cpu.take_interrupts();
     }
     here.shared.touch(here.cpu, how, word.addr());
-}
-
-/// Who has which cache line, as far as it bears on cost.
-#[derive(Debug, Default)]
-pub(crate) struct Lines {
-    /// By cache line, or by word where false sharing is not modelled.
-    owners: HashMap<usize, Owner>,
-    /// The version of a line a CPU last saw.
-    seen: HashMap<(usize, usize), u64>,
-}
-
-#[derive(Debug, Default)]
-struct Owner {
-    version: u64,
-    writer: usize,
-    /// Somebody else read it since it was written.
-    shared: bool,
-    /// Until when it is on its way between caches.
-    busy: u64,
-}
-
-impl Lines {
-    /// Whether the line is in its owner's state at this CPU already.
-    fn hits(&mut self, line: usize, cpu: usize, how: Touch) -> bool {
-        let owner = self.owners.entry(line).or_default();
-        let mine = owner.version > 0 && owner.writer == cpu;
-        if how == Touch::Load {
-            let version = owner.version;
-            let hit = mine || self.seen.get(&(cpu, line)) == Some(&version);
-            if !hit {
-                owner.shared = true;
-                self.seen.insert((cpu, line), version);
-            }
-            return hit;
-        }
-        let hit = mine && !owner.shared;
-        owner.version += 1;
-        owner.writer = cpu;
-        owner.shared = false;
-        hit
-    }
 }
 
 impl Shared {

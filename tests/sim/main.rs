@@ -6,6 +6,7 @@ mod faults;
 mod firmware;
 mod free;
 mod life;
+mod published;
 mod rules;
 
 use mtrr_pat::atomic::{Ordering, Word};

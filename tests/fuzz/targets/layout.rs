@@ -12,13 +12,13 @@ use mtrr_pat::ranges::PhysBits;
 use mtrr_pat::regs::{MtrrCap, MtrrDefType, SysCfg, VariableMtrr};
 use mtrr_pat::snapshot::Snapshot;
 
-#[path = "../../layout/check.rs"]
+#[path = "../../analysis/layout/check.rs"]
 #[allow(dead_code)]
 mod check;
-#[path = "../../layout/naive.rs"]
+#[path = "../../analysis/layout/naive.rs"]
 #[allow(dead_code)]
 mod naive;
-#[path = "../../lookup/oracle.rs"]
+#[path = "../../analysis/oracle.rs"]
 #[allow(dead_code)]
 mod oracle;
 

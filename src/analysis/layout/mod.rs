@@ -1,0 +1,76 @@
+//! From a wanted memory map to the fewest variable MTRRs, exactly.
+//!
+//! Owns the arithmetic of aligned blocks: which set of variable ranges gives every byte its type,
+//! and what to give up when the registers do not reach. Refuses to know CPUs: what comes out is
+//! data, a [`Plan`] or the [`Snapshot`](crate::snapshot::Snapshot) a rendezvous takes as target.
+//!
+//! # The questions
+//! A [`Wanted`] is the map (a slice of [`Region`]s) and the machine. It answers
+//! * [`Wanted::fewest`]: how many registers each of the five default types needs;
+//! * [`Wanted::plan`]: the registers, [`Outcome::Exact`] or [`Outcome::Impossible`];
+//! * [`Wanted::plan_least_damage`]: the same, and [`Outcome::Relaxed`] in between.
+//!
+//! [`Edit`] asks them of a running machine: the firmware's map with a range set, changed or taken
+//! out.
+//!
+//! ```
+//! use mtrr_pat::layout::{FixedRanges, Outcome, Region, Wanted};
+//! use mtrr_pat::memtype::MemType;
+//! use mtrr_pat::ranges::PhysBits;
+//!
+//! // 6 GiB of RAM around a 1 GiB hole; a framebuffer in the hole; nothing known above.
+//! let map = [
+//!     Region::ram(0, 0xc000_0000, MemType::WriteBack),
+//!     Region::mmio(0xc000_0000, 0xd000_0000, MemType::Uncachable),
+//!     Region::mmio(0xd000_0000, 0xe000_0000, MemType::WriteCombining),
+//!     Region::mmio(0xe000_0000, 0x1_0000_0000, MemType::Uncachable),
+//!     Region::ram(0x1_0000_0000, 0x1_c000_0000, MemType::WriteBack),
+//! ];
+//! let bits = PhysBits::new(39).expect("39 is a width");
+//! let wanted = Wanted::new(&map, bits, 10).fixed_ranges(FixedRanges::On);
+//!
+//! // Default UC, then WB 0-2G, 2-3G, 4-6G, 6-7G and WC 3.25-3.5G.
+//! match wanted.plan()? {
+//!     Outcome::Exact(plan) => assert_eq!(plan.registers().len(), 5),
+//!     other => unreachable!("ten registers are enough: {other:?}"),
+//! }
+//! # Ok::<(), mtrr_pat::layout::LayoutError>(())
+//! ```
+//!
+//! # What "fewest" means
+//! Fewest with contiguous masks: each register then covers one aligned block of a power of two
+//! bytes, and any two blocks are nested or disjoint. Masks with holes are legal, match several
+//! blocks at once and could in special maps save a register; no firmware or kernel uses them, and
+//! neither does this module. Overlaps whose type the manuals leave undefined are never produced.
+//!
+//! Source: Intel SDM 3A, "Variable Range MTRRs", "MTRR Precedences"; AMD APM 2, "Variable-Range
+//! MTRRs", "Combined Effect of MTRRs".
+
+mod costs;
+mod count;
+mod edit;
+mod error;
+mod fixed;
+mod knapsack;
+mod loss;
+mod losses;
+mod options;
+mod plan;
+mod region;
+mod runs;
+mod scratch;
+mod solve;
+mod states;
+mod trie;
+mod verify;
+mod wanted;
+
+pub use edit::Edit;
+pub use error::{Flaw, LayoutError};
+pub use loss::{Loss, Lost};
+pub use losses::Losses;
+pub use options::{DefaultType, FixedRanges, Unlisted};
+pub use plan::{Fewest, Outcome, Plan};
+pub use region::{Kind, Priority, Region, RegionMap, Want};
+pub use scratch::{Scratch, scratch_len};
+pub use wanted::Wanted;

@@ -1,0 +1,65 @@
+//! Where a CPU is in its life, as the boot CPU that waits for it sees it.
+
+use crate::common::{Kernel, MODES, policy};
+use mtrr_pat::cpu::CpuidReader;
+use mtrr_pat::error::Error;
+use mtrr_pat::rendezvous::CpuState;
+use mtrr_pat::sim::{Config, Machine};
+use mtrr_pat::topology::{own_apic_id, smt_shift};
+
+#[test]
+fn a_cpu_is_running_once_it_is_up_in_line_or_not() {
+    for mode in MODES {
+        let machine = Machine::new(Config::new(2, 2));
+        let kernel = Kernel::new();
+        kernel.run(&machine, |boot| {
+            let state = |boot: &mut _, n| kernel.sync.state(n).unwrap();
+            assert_eq!(state(boot, 0), CpuState::Absent);
+            let _ = kernel.sync.boot_init(boot, 0, policy(mode)).unwrap();
+            assert_eq!(state(boot, 0), CpuState::Running);
+            for ap in 1..4 {
+                assert_eq!(state(boot, ap), CpuState::Absent);
+                kernel.start(boot, ap).unwrap();
+                assert_eq!(state(boot, ap), CpuState::Starting);
+                while state(boot, ap) != CpuState::Running {
+                    kernel.sync.hold_point(boot, 0).unwrap();
+                }
+            }
+            kernel.sync.parked(3).unwrap();
+            assert_eq!(state(boot, 3), CpuState::Parked);
+            let out = kernel.sync.state(1 << 20).unwrap_err();
+            assert!(matches!(out, Error::CpuOutOfRange { .. }));
+        });
+        machine.check().unwrap();
+    }
+}
+
+#[test]
+fn an_outcome_with_an_error_is_no_ok() {
+    let machine = Machine::new(Config::new(1, 1));
+    let kernel = Kernel::new();
+    kernel.run(&machine, |boot| {
+        let mode = MODES[0];
+        let mut outcome = kernel.sync.boot_init(boot, 0, policy(mode)).unwrap();
+        assert_eq!(outcome.ok(), Ok(outcome));
+        outcome.error = Some(Error::TargetBusy);
+        assert_eq!(outcome.ok(), Err(Error::TargetBusy));
+    });
+}
+
+#[test]
+fn a_cpu_of_this_crate_is_read_by_the_topology() {
+    let machine = Machine::new(Config::new(4, 2));
+    let config = machine.config();
+    machine.run(
+        |boot| {
+            boot.send_init_sipi(5);
+            boot.work(1_000_000);
+            let shift = smt_shift(&CpuidReader(boot)).map(u32::from);
+            assert_eq!(shift, Some(config.smt_shift()));
+        },
+        |ap| assert_eq!(own_apic_id(&CpuidReader(ap)), config.apic_id(5)),
+        |_| (),
+    );
+    assert_eq!(machine.counters(5).starts, 1);
+}

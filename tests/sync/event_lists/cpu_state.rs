@@ -1,0 +1,209 @@
+//! Event lists of the PAT, of caching found off, of interrupts and of the flush policy.
+
+use crate::common::lists::{
+    CD, CR4, FLUSHES, PAT, WINDOW_CLOSES, all, disables, through_window, window_opens,
+};
+use crate::common::one_cpu::{Case, another_map, mtrr_reads, reads};
+use mtrr_pat::cpu::{CR0_CD, CR0_NW, CR4_PGE};
+use mtrr_pat::delta::Changes;
+use mtrr_pat::pat::Pat;
+use mtrr_pat::policy::{CacheFlush, PatFlush};
+use mtrr_pat::program::Need;
+use mtrr_pat::sim::{CR0_KERNEL, Op, firmware_map};
+
+#[test]
+fn pat_alone_leaves_caching_on() {
+    let have = firmware_map();
+    let mut want = have;
+    // Slot 6 goes from UC- to WC: nothing stops being cacheable.
+    want.pat = Some(Pat::from_raw(0x0001_0406_0007_0406));
+    let pat = want.pat.unwrap().raw();
+    let ran = Case::new(have, want).run();
+    ran.assert_did(&all(&[
+        &reads(&have),
+        &[
+            Op::ReadCr0(CR0_KERNEL),
+            Op::Cli,
+            Op::Wrmsr(PAT, pat),
+            Op::ReadCr4(CR4),
+            Op::Cr4(CR4 & !CR4_PGE),
+            Op::Cr4(CR4),
+            Op::Rdmsr(PAT, pat),
+            Op::Sti,
+        ],
+    ]));
+    assert_eq!((ran.need, ran.changes), (Need::Pat, Changes::PAT));
+    assert_eq!(ran.machine.counters(0).cr0_writes, 0);
+}
+
+#[test]
+fn pat_that_takes_cacheability_flushes_caches_after_the_tlb() {
+    let have = firmware_map();
+    let mut want = have;
+    // Slot 1 goes from WT to WC.
+    want.pat = Some(Pat::LINUX);
+    let pat = Pat::LINUX.raw();
+    let expected = |flush: &[Op]| {
+        all(&[
+            &reads(&have),
+            &[
+                Op::ReadCr0(CR0_KERNEL),
+                Op::Cli,
+                Op::Wrmsr(PAT, pat),
+                Op::ReadCr4(CR4),
+                Op::Cr4(CR4 & !CR4_PGE),
+                Op::Cr4(CR4),
+            ],
+            flush,
+            &[Op::Rdmsr(PAT, pat), Op::Sti],
+        ])
+    };
+    Case::new(have, want)
+        .run()
+        .assert_did(&expected(&[Op::Wbinvd]));
+    let mut promised = Case::new(have, want);
+    promised.policy.pat_flush = PatFlush::Never;
+    promised.run().assert_did(&expected(&[]));
+}
+
+#[test]
+fn caching_found_off_is_turned_on_with_one_write() {
+    let map = firmware_map();
+    for bits in [CR0_CD | CR0_NW, CR0_CD] {
+        let mut case = Case::new(map, map);
+        case.cr0 = CR0_KERNEL | bits;
+        let ran = case.run();
+        ran.assert_did(&all(&[
+            &reads(&map),
+            &[
+                Op::ReadCr0(CR0_KERNEL | bits),
+                Op::ReadCr0(CR0_KERNEL | bits),
+                Op::Cr0(CR0_KERNEL),
+            ],
+        ]));
+        assert_eq!((ran.need, ran.changes), (Need::CachingOn, Changes::CACHING));
+    }
+}
+
+#[test]
+fn caching_found_off_goes_on_after_the_registers_are_right() {
+    let (have, want) = (firmware_map(), another_map());
+    let found = CR0_KERNEL | CR0_CD | CR0_NW;
+    let mut case = Case::new(have, want);
+    case.cr0 = found;
+    let ran = case.run();
+    assert!(ran.changes.contains(Changes::CACHING | Changes::FIXED));
+    let cr0: Vec<Op> = ran
+        .ops
+        .iter()
+        .copied()
+        .filter(|op| matches!(op, Op::Cr0(_)))
+        .collect();
+    assert_eq!(cr0, [Op::Cr0(CD), Op::Cr0(CR0_KERNEL)]);
+    let opens = all(&[
+        &reads(&have),
+        &[Op::ReadCr0(found)],
+        &window_opens(found),
+        &disables(have.def_type),
+    ]);
+    assert_eq!(ran.ops[..opens.len()], opens);
+    let closes = all(&[&FLUSHES, &reads(&want), &WINDOW_CLOSES]);
+    assert_eq!(ran.ops[ran.ops.len() - closes.len()..], closes);
+
+    let mut only_pat = have;
+    only_pat.pat = want.pat;
+    let mut case = Case::new(have, only_pat);
+    case.cr0 = found;
+    let ran = case.run();
+    let pat = Pat::LINUX.raw();
+    ran.assert_did(&all(&[
+        &reads(&have),
+        &[
+            Op::ReadCr0(found),
+            Op::Cli,
+            Op::Wrmsr(PAT, pat),
+            Op::ReadCr4(CR4),
+            Op::Cr4(CR4 & !CR4_PGE),
+            Op::Cr4(CR4),
+            Op::Wbinvd,
+            Op::Rdmsr(PAT, pat),
+            Op::Sti,
+            Op::ReadCr0(found),
+            Op::Cr0(CR0_KERNEL),
+        ],
+    ]));
+}
+
+#[test]
+fn self_snoop_spares_wbinvd_only_where_asked_for_and_sound() {
+    let want = firmware_map();
+    let mut have = want;
+    have.def_type = have.def_type.disabled();
+    let wbinvds = |signature: u32, self_snoop: bool, flush: CacheFlush| {
+        let mut case = Case::new(have, want);
+        case.config.signature = signature;
+        case.config.self_snoop = self_snoop;
+        case.policy.cache_flush = flush;
+        let ran = case.run();
+        let mut expected = through_window(&have, &want, &[]);
+        let count = ran.ops.iter().filter(|op| **op == Op::Wbinvd).count();
+        if count == 0 {
+            expected.retain(|op| *op != Op::Wbinvd);
+        }
+        ran.assert_did(&expected);
+        count
+    };
+    let (recent, skip) = (0x000c_06f2, CacheFlush::SkipWithSelfSnoop);
+    assert_eq!(wbinvds(recent, true, skip), 0);
+    assert_eq!(wbinvds(recent, true, CacheFlush::Always), 2);
+    assert_eq!(wbinvds(recent, false, skip), 2);
+    // Yonah, Merom, Merom-L, Penryn, Dunnington, Nehalem (four), Westmere (two), Sandy Bridge.
+    for signature in [
+        0x006e0, 0x006f0, 0x10660, 0x10670, 0x106d0, 0x106a0, 0x106e0, 0x106f0, 0x206e0, 0x20650,
+        0x206c0, 0x206a0,
+    ] {
+        assert_eq!(wbinvds(signature, true, skip), 2, "{signature:#x}");
+    }
+}
+
+#[test]
+fn masked_interrupts_stay_masked() {
+    let (have, want) = (firmware_map(), another_map());
+    let mut only_pat = have;
+    only_pat.pat = want.pat;
+    for want in [want, only_pat, have] {
+        let mut on = Case::new(have, want);
+        on.interrupts = true;
+        let mut off = Case::new(have, want);
+        off.interrupts = false;
+        let (mut on, off) = (on.run(), off.run());
+        on.ops.retain(|op| !matches!(op, Op::Cli | Op::Sti));
+        assert_eq!(off.ops, on.ops, "but for CLI and STI the same");
+        assert!(!off.interrupts && on.interrupts);
+        assert_eq!(off.machine.counters(0).cli + off.machine.counters(0).sti, 0);
+    }
+}
+
+#[test]
+fn control_registers_survive_every_path() {
+    // `Case::run` compares CR0, CR3, CR4 and RFLAGS.IF with what they were.
+    let (have, want) = (firmware_map(), another_map());
+    let mut only_pat = have;
+    only_pat.pat = want.pat;
+    let mut only_unused = have;
+    only_unused.variable[7].base = 4;
+    for want in [have, only_pat, only_unused, want] {
+        for cr4 in [0x20, 0xa0, 0x2_0020, 0x2_00a0, 0x37_06f8] {
+            for cr3 in [0x1000, 0x7fff_f000] {
+                for interrupts in [true, false] {
+                    let mut case = Case::new(have, want);
+                    (case.config.cr3, case.config.cr4) = (cr3, cr4);
+                    case.interrupts = interrupts;
+                    let ran = case.run();
+                    assert_eq!(ran.result, Ok(()));
+                    assert_eq!(mtrr_reads(&ran.machine.registers(0)), mtrr_reads(&want));
+                }
+            }
+        }
+    }
+}

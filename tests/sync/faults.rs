@@ -1,0 +1,7 @@
+//! What goes wrong on the way: APs, registers, and everything at once.
+
+mod ap_arrival;
+mod matrix;
+mod matrix_free_running;
+mod registers;
+mod unused_pairs;

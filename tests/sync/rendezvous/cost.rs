@@ -1,0 +1,41 @@
+//! What a meeting of 288 CPUs costs after S3, against the same under one lock: the benches' cases, in
+//! virtual time, so the same on every host.
+#![allow(dead_code)] // the benches use more of these
+
+#[path = "../../../benches/sync/case.rs"]
+mod case;
+#[path = "../../../benches/sync/life.rs"]
+mod life;
+#[path = "../../../benches/sync/ours.rs"]
+mod ours;
+#[path = "../../../benches/sync/peers.rs"]
+mod peers;
+
+use case::{Case, Who};
+use peers::Shape;
+
+/// How many times as long the serialised way takes; and our windows in series.
+fn ratio(machine: (usize, usize)) -> (u64, usize) {
+    let case = Case::new(machine);
+    let ours = case.run(Who::Deferred);
+    let serialised = case.run(Who::Peer(Shape::Serialised));
+    assert_eq!(
+        (ours.broken, serialised.in_series),
+        (0, machine.0 * machine.1)
+    );
+    let ratio = serialised.meeting as f64 / ours.meeting as f64;
+    (ratio.round() as u64, ours.in_series)
+}
+
+#[test]
+fn at_288_cpus_it_is_what_the_readme_says_and_above_50() {
+    let two = ratio((144, 2));
+    let four = ratio((72, 4));
+    assert_eq!((two.1, four.1), (2, 4), "a turn for each thread of a core");
+    assert!(two.0 >= 50 && four.0 >= 50, "{two:?} {four:?}");
+    let said = format!(
+        "{} times faster with two threads a core, {} with four",
+        two.0, four.0
+    );
+    assert!(include_str!("../../../README.md").contains(&said), "{said}");
+}
