@@ -5,7 +5,6 @@
 
 pub mod lookup;
 
-pub mod cacheability;
 pub mod compare;
 pub mod layout;
 

@@ -3,6 +3,7 @@
 //! In the order of the data flow, each module uses only the ones above it, the crate's words and
 //! [`crate::analysis`].
 
+pub mod cacheability;
 pub mod delta;
 
 pub mod program;

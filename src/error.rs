@@ -207,6 +207,16 @@ impl Error {
         }
     }
 
+    /// What became of the registers, if this is about a write.
+    pub(crate) const fn left(self) -> Option<Left> {
+        match self {
+            Self::WriteFault { left, .. }
+            | Self::WriteIgnored { left, .. }
+            | Self::ReadBackFault { left, .. } => Some(left),
+            _ => None,
+        }
+    }
+
     /// The same failure, with what became of the CPU.
     #[must_use]
     pub(crate) const fn with_left(self, left: Left) -> Self {

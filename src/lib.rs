@@ -13,6 +13,7 @@
 //! - [`platform`]: what the machine can do, found out once
 //! - [`report`]: what became of each CPU
 //! - [`rendezvous`], [`program`], [`delta`]: who waits for whom, what one CPU does, what it has to write
+//! - [`cacheability`]: whether a change owes a cache flush
 //!
 //! # Questions
 //! Pure functions over plain values: no CPU, no privilege, no heap.
@@ -68,8 +69,8 @@ pub mod snapshot;
 mod analysis;
 mod bringup;
 
-pub use analysis::{cacheability, compare, diagnose, layout, lookup, reserve};
-pub use bringup::{delta, program, rendezvous, report, sync};
+pub use analysis::{compare, diagnose, layout, lookup, reserve};
+pub use bringup::{cacheability, delta, program, rendezvous, report, sync};
 
 #[cfg(feature = "sim")]
 pub mod sim;

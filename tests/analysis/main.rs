@@ -1,7 +1,6 @@
 //! Questions about a register file, each against an evaluator that does the obvious thing, and
 //! against the answers stated with real machines.
 
-mod cacheability;
 mod compare;
 mod diagnose;
 mod layout;

@@ -7,6 +7,7 @@ mod common;
 
 mod amd_dram_bits;
 mod announced_msrs;
+mod cacheability;
 mod cpu_states;
 mod early;
 mod event_lists;

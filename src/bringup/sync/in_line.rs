@@ -135,12 +135,16 @@ impl<const CPUS: usize> CacheSync<CPUS> {
             let tells = !promised && plan.takes_away(want, platform, policy);
             slot.handshake.windows.open(tells);
         }
-        compared.plan.apply(cpu, want, platform, policy)?;
-        if need == Need::Window {
+        let applied = compared.plan.apply(cpu, want, platform, policy);
+        let right = matches!(
+            applied.map_err(Error::left),
+            Ok(()) | Err(Some(Left::UnusedPairs))
+        );
+        if need == Need::Window && right {
             compared.look(cpu)?;
             confirm(compared)?;
         }
-        Ok(())
+        applied
     }
 }
 

@@ -63,6 +63,8 @@ impl<const CPUS: usize> CacheSync<CPUS> {
             && (have.def_type.enabled() || !want.def_type.enabled());
         if running && sound && !changes.is_empty() {
             saved.epoch = self.target.replace(&have.to_words());
+            // The boot CPU is what was saved: also if this suspend is taken back.
+            boot.record.epoch.store(saved.epoch, Ordering::Relaxed);
         }
         self.boot.phase.store(SUSPENDED, Ordering::Release);
         Ok(saved)

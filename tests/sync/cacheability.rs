@@ -1,6 +1,5 @@
 //! When WBINVD is owed: against a page-by-page evaluator written from the manuals' tables alone.
 
-#![cfg(feature = "sim")]
 use mtrr_pat::cacheability::InForce;
 use mtrr_pat::combine::CombineRule;
 use mtrr_pat::memtype::{MemType, PatType};
