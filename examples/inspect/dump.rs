@@ -6,6 +6,7 @@ use mtrr_pat::ranges::FIXED_RANGES;
 use mtrr_pat::regs::{FIXED_COUNT, IORR_COUNT, Iorr, MAX_VARIABLE};
 use mtrr_pat::routing::Routing;
 
+use super::digits::Digits;
 use super::quote::quoted;
 
 /// Most CPUs kept of one input.
@@ -36,6 +37,17 @@ pub enum Variable {
         /// The type byte.
         memtype: u8,
     },
+}
+
+/// One range of the list a kernel prints as it re-arranges them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Listed {
+    /// First byte.
+    pub base: u64,
+    /// Bytes.
+    pub size: u64,
+    /// The type byte.
+    pub memtype: u8,
 }
 
 /// One fixed-range register: the bytes a dump gave.
@@ -184,8 +196,14 @@ pub struct Dump {
     pub bits_from_cpuid: bool,
     /// The input sums CPUs up: what ranges they have is not in it.
     pub summary: bool,
-    /// Digits of the masks in a kernel's table: it prints as many as the width needs.
-    pub mask_digits: u8,
+    /// Digits of the masks in a kernel's table.
+    pub digits: Digits,
+    /// The log is of Linux 6.5 or later.
+    pub new_linux: bool,
+    /// The kernel said that a mask does not reach up to the width.
+    pub incorrect_mask: bool,
+    /// What the kernel itself worked out of its variable ranges ("reg 0, base: ..").
+    pub listed: BTreeMap<u8, Listed>,
     /// Usable RAM, half-open.
     pub ram: Vec<(u64, u64)>,
     /// End of RAM from a page count (`last_pfn`).
@@ -229,6 +247,11 @@ impl Dump {
             number
         };
         self.cpus.entry(number).or_default()
+    }
+
+    /// The registers of CPU `number`, when the input showed any.
+    pub fn cpu_if_any(&self, number: u32) -> Option<&Regs> {
+        self.cpus.get(&number)
     }
 
     /// Notes a line that could not be read.

@@ -23,6 +23,7 @@
 
 mod args;
 mod differs;
+mod digits;
 pub mod dump;
 mod echo;
 mod fill;
@@ -37,6 +38,7 @@ mod plan;
 mod probe;
 mod quote;
 pub mod read;
+mod read_cleanup;
 mod read_example;
 mod read_firmware;
 mod read_kernel;

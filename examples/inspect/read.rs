@@ -8,7 +8,7 @@ use std::io::{self, BufRead, Read as _};
 use super::dump::{Dump, Variable};
 use super::quote::quoted;
 use super::words::{Line, plain};
-use super::{read_example, read_firmware, read_kernel, read_msr, read_proc};
+use super::{read_cleanup, read_example, read_firmware, read_kernel, read_msr, read_proc};
 
 /// Bytes of a line that are looked at; the rest is skipped.
 pub const MAX_LINE: usize = 4096;
@@ -58,6 +58,10 @@ pub struct Reader {
     carried: String,
     /// Such a break was seen: `=3D` is `=`.
     quoted: bool,
+    /// What follows "New variable MTRRs" is not what firmware left.
+    pub rearranged: bool,
+    /// A line of the kernel's list that was cut.
+    pub list_cut: Option<u64>,
     /// Up to this line, lines may belong to a list begun before.
     list_until: u64,
     /// By byte: whether one of [`KEYS`] starts with it.
@@ -81,6 +85,8 @@ impl Default for Reader {
             pending: None,
             carried: String::new(),
             quoted: false,
+            rearranged: false,
+            list_cut: None,
             list_until: 0,
             starts,
         }
@@ -116,7 +122,8 @@ fn read_line(input: &mut dyn BufRead, keep: &mut Vec<u8>) -> io::Result<(usize, 
 }
 
 /// What a line outside a list must contain to be of a format known here.
-const KEYS: [&[u8]; 35] = [
+const KEYS: [&[u8]; 36] = [
+    b"Linux version",
     b"Reg ",
     b"variable range",
     b"MTRR",
@@ -200,6 +207,7 @@ impl Reader {
             || read_msr::line(self, &line)
             || read_proc::line(self, &line)
             || read_kernel::line(self, &line)
+            || read_cleanup::line(self, &line)
             || read_firmware::line(self, &line);
         if understood {
             self.dump.understood += 1;
@@ -241,6 +249,7 @@ impl Reader {
     /// Puts the /proc/mtrr block where it belongs, once the input has ended.
     fn finish(mut self) -> Dump {
         read_proc::continues(&mut self, &Line::new(0, ""));
+        read_cleanup::finish(&mut self);
         let block = std::mem::take(&mut self.proc_mtrr);
         if !block.is_empty() {
             if self

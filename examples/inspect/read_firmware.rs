@@ -99,10 +99,9 @@ fn listed(reader: &mut Reader, line: &Line<'_>) -> bool {
     true
 }
 
-/// `Setting variable MTRR 0, base:    0MB, range: 2048MB, type WB`, and the kernel's
-/// `reg 0, base: 0GB, range: 2GB, type WB`.
+/// `Setting variable MTRR 0, base:    0MB, range: 2048MB, type WB`
 fn coreboot_old(reader: &mut Reader, line: &Line<'_>) -> bool {
-    let Some(text) = line.after("variable MTRR ").or_else(|| line.after("reg ")) else {
+    let Some(text) = line.after("variable MTRR ") else {
         return false;
     };
     let (Some(base), Some(range)) = (line.after("base:"), line.after("range:")) else {
@@ -125,12 +124,6 @@ fn coreboot_old(reader: &mut Reader, line: &Line<'_>) -> bool {
         (Some(index), Some(base), Some(size), Some(memtype)) => {
             if usize::from(index) < MAX_VARIABLE && base.checked_add(size).is_some() {
                 let cpu = reader.cpu;
-                let own = line.text.contains("reg ");
-                let full = |entry: &Variable| matches!(entry, Variable::Words { .. });
-                if own && reader.dump.cpu(cpu).variable.values().any(full) {
-                    // The kernel's list for its clean-up: its table said the same, and more.
-                    return true;
-                }
                 reader.table_entry(cpu, index);
                 let range = Variable::Range {
                     base,

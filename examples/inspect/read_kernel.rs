@@ -136,8 +136,10 @@ fn base_mask(reader: &mut Reader, line: &Line<'_>) -> bool {
         return true;
     }
     if table {
-        let digits = line.atom_after("mask").map_or(0, str::len);
-        reader.dump.mask_digits = reader.dump.mask_digits.max(digits as u8);
+        reader
+            .dump
+            .digits
+            .see(line.atom_after("mask").unwrap_or(""));
     }
     let cpu = super::read_msr::cpu_of(line).unwrap_or(reader.cpu);
     reader.table_entry(cpu, index);
@@ -247,8 +249,12 @@ fn pat_names(text: &str) -> Option<u64> {
     Some(word)
 }
 
-/// Vendor, hypervisor.
+/// Vendor, hypervisor, which kernel.
 fn machine(reader: &mut Reader, line: &Line<'_>) -> bool {
+    if let Some((major, minor)) = line.after("Linux version ").and_then(version) {
+        reader.dump.new_linux = (major, minor) >= (6, 5);
+        return true;
+    }
     if let Some(name) = line.after("Hypervisor detected:") {
         reader.dump.hypervisor = Some(quoted(name.trim(), 40));
     } else if line
@@ -267,6 +273,12 @@ fn machine(reader: &mut Reader, line: &Line<'_>) -> bool {
         return false;
     }
     true
+}
+
+/// `6.5.12-300.fc39.x86_64 ..` as 6 and 5.
+fn version(text: &str) -> Option<(u32, u32)> {
+    let mut parts = text.split(|c: char| !c.is_ascii_digit());
+    Some((parts.next()?.parse().ok()?, parts.next()?.parse().ok()?))
 }
 
 /// What the kernel itself found wrong.
@@ -292,6 +304,7 @@ fn complaint(reader: &mut Reader, line: &Line<'_>) -> bool {
         .and_then(|head| head.rfind(']'))
         .map_or(0, |at| at + 1);
     let text = line.text.get(from..).unwrap_or(line.text);
+    reader.dump.incorrect_mask |= text.contains("incorrect mask");
     reader.dump.hint(line.number, text);
     true
 }

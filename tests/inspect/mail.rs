@@ -71,7 +71,8 @@ fn the_clean_up_alone_is_better_than_nothing() {
 #[test]
 fn masks_made_for_32_bits_on_a_wider_machine() {
     let text = "MTRR default type: uncachable\nMTRR variable ranges enabled:\n  \
-                0 base 000000000 mask 0C0000000 write-back\n  1 disabled\n";
+                0 base 000000000 mask 0C0000000 write-back\n  1 disabled\n\
+                mtrr: your BIOS has set up an incorrect mask, fixing it up.\n";
     let object = json(&[], text.as_bytes());
     assert_eq!(object["phys_bits"], 36);
     // The mask leaves bits 35:32 out: every 4 GiB it matches again.
