@@ -39,7 +39,7 @@ impl Printer {
     pub fn digits(self, bits: u8) -> u8 {
         match self {
             Self::OldLinux => 8 + bits.saturating_sub(32).div_ceil(4).max(1),
-            Self::NewLinux => 8 + (bits - 20 + 3) / 4,
+            Self::NewLinux => 8 + (bits - 20).div_ceil(4),
             Self::Xen => 3 + (bits - 12).div_ceil(4),
         }
     }
