@@ -16,6 +16,8 @@ mod formats;
 mod hostile;
 #[path = "inspect/mail.rs"]
 mod mail;
+#[path = "inspect/partial.rs"]
+mod partial;
 #[path = "inspect/plans.rs"]
 mod plans;
 #[path = "inspect/quotes.rs"]

@@ -114,6 +114,22 @@ impl Regs {
         *entry = Variable::Words { base, mask };
     }
 
+    /// Drops one word of a variable pair: bases have even places, masks odd ones.
+    pub fn forget_variable_word(&mut self, place: u32) {
+        let index = (place / 2) as u8;
+        let Some(Variable::Words { base, mask }) = self.variable.get_mut(&index) else {
+            return;
+        };
+        *if place & 1 == 1 {
+            &mut *mask
+        } else {
+            &mut *base
+        } = None;
+        if (*base, *mask) == (None, None) {
+            self.variable.remove(&index);
+        }
+    }
+
     /// Stores one word of an I/O range; the other half is kept.
     pub fn set_iorr_word(&mut self, index: usize, mask_half: bool, word: u64) {
         if let Some((base, mask)) = self.iorr.get_mut(index) {
@@ -185,6 +201,21 @@ pub enum Vendor {
     Amd,
 }
 
+/// The list of variable ranges, as an input gives it.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Listing {
+    /// Its form names every range, also those that are off.
+    pub every: bool,
+    /// Its form leaves out what is off.
+    pub used_only: bool,
+    /// Its last line.
+    pub last_line: u64,
+    /// How many ranges it has, where it says so: with default WB and with default UC.
+    pub lengths: Option<(u8, u8)>,
+    /// Ranges whose line could not be read.
+    pub broken: Vec<u8>,
+}
+
 /// Everything one input says.
 #[derive(Clone, Debug, Default)]
 pub struct Dump {
@@ -204,6 +235,12 @@ pub struct Dump {
     pub incorrect_mask: bool,
     /// What the kernel itself worked out of its variable ranges ("reg 0, base: ..").
     pub listed: BTreeMap<u8, Listed>,
+    /// How many variable ranges exist, in the words of a kernel.
+    pub stated_count: Option<u8>,
+    /// The list of variable ranges.
+    pub listing: Listing,
+    /// The last line that is not blank.
+    pub last_line: u64,
     /// Usable RAM, half-open.
     pub ram: Vec<(u64, u64)>,
     /// End of RAM from a page count (`last_pfn`).
@@ -279,6 +316,19 @@ impl Dump {
         if end > start && self.ram.len() < MAX_RAM {
             self.ram.push((start, end));
         }
+    }
+
+    /// Notes that the line of a variable range could not be read.
+    pub fn broken_range(&mut self, line: u64, index: u8) {
+        self.listing.last_line = line;
+        if usize::from(index) < MAX_VARIABLE && !self.listing.broken.contains(&index) {
+            self.listing.broken.push(index);
+        }
+    }
+
+    /// The end of RAM, from the RAM map or a page count.
+    pub fn ram_top(&self) -> Option<u64> {
+        self.ram.iter().map(|range| range.1).max().or(self.ram_end)
     }
 
     /// Whether the input held anything this tool can use.

@@ -7,6 +7,8 @@ use mtrr_pat::ranges::FIXED_END;
 use mtrr_pat::snapshot::Snapshot;
 
 use super::differs;
+use super::gaps::Whole;
+use super::known;
 use super::machine::Machine;
 
 /// How bad a finding is.
@@ -52,6 +54,7 @@ pub struct Finding {
 pub fn all(machine: &Machine) -> Vec<Finding> {
     let mut findings = of_registers(machine);
     findings.extend(of_input(machine));
+    findings.extend(incomplete(machine));
     findings.sort_by_key(|finding| (finding.severity, std::cmp::Reverse(finding.bytes)));
     findings
 }
@@ -75,25 +78,14 @@ fn of_registers(machine: &Machine) -> Vec<Finding> {
         context = context.with_ram(&ram);
     }
     context = context.with_routing(&machine.routing);
+    let doubt = machine.doubt();
     let mut findings = Vec::new();
     diagnose(&cpus, &context, &mut |finding| {
-        if is_known(machine, &finding.kind) {
+        if known::borne_out(machine, &doubt, &finding) {
             findings.push(translated(machine, &cpus, &finding));
         }
     });
     findings
-}
-
-/// Whether the dump shows enough for a finding of this kind: what it does not show is not wrong.
-fn is_known(machine: &Machine, kind: &Kind) -> bool {
-    match kind {
-        Kind::NoMtrr => machine.dump.bits_from_cpuid,
-        Kind::NothingWriteBack { .. } | Kind::OffBlank | Kind::RamNotWriteBack { .. } => {
-            machine.map_known()
-        }
-        Kind::NoPat => machine.dump.no_pat || machine.dump.bits_from_cpuid,
-        _ => true,
-    }
 }
 
 fn translated(machine: &Machine, cpus: &[Snapshot], finding: &diagnose::Finding) -> Finding {
@@ -116,7 +108,7 @@ fn translated(machine: &Machine, cpus: &[Snapshot], finding: &diagnose::Finding)
             Kind::NoFreePair { .. } if !machine.count_known => {
                 format!("{finding} (if no more exist: the dump does not say)")
             }
-            _ => finding.to_string(),
+            _ => format!("{finding}{}", known::condition(machine, finding)),
         },
         fix: finding.fix().to_string(),
     }
@@ -159,6 +151,26 @@ fn kebab(name: &str) -> String {
         out.push(c.to_ascii_lowercase());
     }
     out
+}
+
+/// What the input lacks, unless it is no more than lines that could not be read.
+fn incomplete(machine: &Machine) -> Option<Finding> {
+    let gaps = &machine.gaps;
+    let broken = &machine.dump.listing.broken;
+    let only_broken = !gaps.none_shown
+        && gaps.breaks_off.is_none()
+        && !gaps.top_mem2
+        && gaps.missing.iter().all(|index| broken.contains(index));
+    let what = machine.missing();
+    (gaps.whole == Whole::No || gaps.top_mem2).then_some(())?;
+    (!only_broken && !what.is_empty()).then(|| Finding {
+        severity: Severity::Warning,
+        kind: "incomplete".into(),
+        range: None,
+        bytes: 0,
+        text: what.join("; "),
+        fix: machine.ask_for().into(),
+    })
 }
 
 /// Lines that could not be read, and what the kernel that wrote the log said.

@@ -7,6 +7,7 @@ use mtrr_pat::regs::VariableMtrr;
 use mtrr_pat::routing::Routing;
 use serde_json::{Value, json};
 
+use super::gaps::Whole;
 use super::map;
 use super::plan::{self, Advice, Minimum};
 use super::report::Report;
@@ -21,12 +22,18 @@ pub fn object(report: &Report) -> Value {
     json!({
         "phys_bits": machine.bits.get(),
         "phys_bits_from": machine.bits_from.name(),
-        "enabled": known(has_mtrr, enabled),
+        "enabled": known(has_mtrr && machine.on_known(), enabled),
         "fixed_enabled": known(
             machine.fixed_enabled_known(),
             boot.map(|boot| boot.def_type.fixed_enabled()),
         ),
-        "default": boot.filter(|_| has_mtrr).map(|boot| type_name(boot.def_type.memtype().ok())),
+        "default": boot.filter(|_| has_mtrr && machine.default_known).map(|boot| type_name(boot.def_type.memtype().ok())),
+        "complete": match (has_mtrr, machine.gaps.whole) {
+            (false, _) | (_, Whole::No) => json!(false),
+            (_, Whole::Yes) => json!(true),
+            (_, Whole::Unproved) => Value::Null,
+        },
+        "missing": machine.missing(),
         "map": map_of(report, machine.map_known()),
         "variable": variable(report),
         "findings": findings(report),
@@ -61,17 +68,19 @@ fn type_name(memtype: Option<MemType>) -> &'static str {
 }
 
 fn map_of(report: &Report, has_mtrr: bool) -> Vec<Value> {
-    let runs = if has_mtrr {
-        report.map.runs.as_slice()
-    } else {
-        &[]
-    };
-    runs.iter()
-        .map(|run| {
+    if !has_mtrr {
+        return Vec::new();
+    }
+    let pieces = report.doubt.pieces(&report.map);
+    pieces
+        .iter()
+        .map(|piece| {
+            let shown = map::short(piece.run.memtype);
             json!({
-                "start": hex(run.start),
-                "end": hex(run.end - 1),
-                "type": map::short(run.memtype),
+                "start": hex(piece.run.start),
+                "end": hex(piece.run.end - 1),
+                "type": if piece.certain { shown } else { "unknown" },
+                "shown": shown,
             })
         })
         .collect()
@@ -85,6 +94,12 @@ fn variable(report: &Report) -> Vec<Value> {
         .iter()
         .enumerate()
         .map(|(index, pair)| {
+            if !report.machine.shows(index) {
+                return json!({
+                    "index": index, "base": null, "mask": null, "type": null, "valid": null,
+                    "note": "not in the input",
+                });
+            }
             json!({
                 "index": index,
                 "base": hex(address(pair.base)),
@@ -136,7 +151,7 @@ fn registers(report: &Report) -> Value {
         .collect();
     json!({
         "used": report.used(),
-        "total": report.total(),
+        "total": report.machine.count_known.then(|| report.total()),
         "min_strict": minimum(|advice| advice.strict),
         "min_relaxed": minimum(|advice| advice.relaxed),
         "layout": layout,
@@ -147,7 +162,11 @@ fn cpus(report: &Report) -> Vec<Value> {
     report
         .standings
         .iter()
-        .map(|standing| json!({ "cpu": standing.cpu, "differs": standing.differs }))
+        .map(|standing| {
+            json!({
+                "cpu": standing.cpu, "differs": standing.differs, "missing": standing.missing
+            })
+        })
         .collect()
 }
 

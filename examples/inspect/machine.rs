@@ -7,8 +7,9 @@ use mtrr_pat::regs::{MtrrCap, MtrrDefType, SysCfg};
 use mtrr_pat::routing::Routing;
 use mtrr_pat::snapshot::Snapshot;
 
-use super::dump::{Dump, Regs, Variable};
+use super::dump::{Dump, Regs};
 use super::fill::{assumed_default, complete, filled, merged, variable_count, words_of};
+use super::gaps::Gaps;
 use super::map::Map;
 use super::width::{self, BitsFrom};
 
@@ -34,6 +35,8 @@ pub struct Machine {
     pub fixed_known: bool,
     /// Whether the dump says how many variable ranges exist.
     pub count_known: bool,
+    /// What the dump lacks.
+    pub gaps: Gaps,
     /// Usable RAM, sorted, merged, half-open. May be empty: not known.
     pub ram: Vec<(u64, u64)>,
     /// End of RAM, from the RAM map or a page count.
@@ -50,13 +53,16 @@ impl Machine {
         self.cpus.first().map(|(_, snapshot)| snapshot)
     }
 
+    /// What the dump says of the first CPU.
+    pub fn boot_regs(&self) -> Option<&Regs> {
+        let (number, _) = self.cpus.first()?;
+        self.dump.cpus.get(number)
+    }
+
     /// Whether the dump says FE.
     pub fn fixed_enabled_known(&self) -> bool {
-        let first = self
-            .cpus
-            .first()
-            .and_then(|(number, _)| self.dump.cpus.get(number));
-        first.is_some_and(|regs| regs.fixed_enabled.is_some())
+        self.boot_regs()
+            .is_some_and(|regs| regs.fixed_enabled.is_some())
     }
 
     /// The boot CPU's registers as they would act with E set and without AMD's TOP_MEM2: what
@@ -110,6 +116,7 @@ pub fn resolve(dump: Dump, flag: Option<PhysBits>, default: Option<MemType>) -> 
         default_known: true,
         fixed_known: true,
         count_known: true,
+        gaps: Gaps::default(),
         ram: merged(dump.ram.clone()),
         ram_end: None,
         notes,
@@ -144,6 +151,7 @@ impl Machine {
                 .push("the dump shows no MTRRs: no map can be worked out".into());
             return;
         }
+        self.gaps = Gaps::of(regs, &self.dump, self.bits.get());
         self.note_gaps(regs);
         let snapshot = self.snapshot(regs);
         self.cpus.push((number, snapshot));
@@ -159,23 +167,9 @@ impl Machine {
             self.notes
                 .push("assumed: the fixed ranges are on (the dump shows them, but not FE)".into());
         }
-        let listed_off = regs.variable.values().any(|entry| *entry == Variable::Off);
-        let from_proc = regs
-            .variable
-            .values()
-            .any(|e| matches!(e, Variable::Range { .. }));
-        let top = regs
-            .variable
-            .keys()
-            .next_back()
-            .map_or(0, |last| usize::from(*last) + 1);
-        self.count_known = regs.cap.is_some() || listed_off || !from_proc && top >= 8;
-        // The kernel shows /proc/mtrr only when they are on.
-        if !self.enabled_known && !from_proc {
-            self.notes
-                .push("assumed: the MTRRs are on (the dump does not say)".into());
-        }
-        if !self.default_known {
+        self.notes.extend(self.gaps.sentences(regs, &self.dump));
+        self.count_known = self.gaps.count.is_some();
+        if !self.default_known && !self.gaps.none_shown {
             let name = assumed_default(regs).short();
             let why = if name == "UC" {
                 "some range is write-back, which would be pointless otherwise"
@@ -188,16 +182,14 @@ impl Machine {
         }
         if !self.fixed_known {
             let seen = if regs.fixed_seen() {
-                "incomplete"
+                "incomplete: some types"
             } else {
-                "not in the dump"
+                "not in the dump: types"
             };
-            self.notes.push(format!(
-                "fixed ranges {seen}: types below 1 MiB are not known; shown is what the variable \
-                 ranges say there"
-            ));
+            self.notes
+                .push(format!("fixed ranges {seen} below 1 MiB are not known"));
         }
-        if !self.count_known {
+        if !self.count_known && !self.gaps.variable() {
             let count = variable_count(regs);
             self.notes.push(format!(
                 "assumed: {count} variable ranges exist (the dump does not say)"
@@ -223,10 +215,14 @@ impl Machine {
     /// The register file for `regs` at this machine's width.
     fn snapshot(&self, regs: &Regs) -> Snapshot {
         let mut snapshot = Snapshot::empty(self.bits);
-        let fixed = self.fixed_known && regs.fixed_known();
-        let cap = regs.cap.unwrap_or_else(|| {
-            variable_count(regs) as u64 | MtrrCap::WC.bits() | if fixed { 1 << 8 } else { 0 }
-        });
+        let fixed = regs.fixed_seen();
+        let count = self
+            .dump
+            .stated_count
+            .map_or_else(|| variable_count(regs), usize::from);
+        let cap = regs
+            .cap
+            .unwrap_or_else(|| count as u64 | MtrrCap::WC.bits() | if fixed { 1 << 8 } else { 0 });
         // Without the words of the fixed ranges, they cannot be looked up.
         let cap = if fixed {
             cap
@@ -259,15 +255,13 @@ impl Machine {
         snapshot
     }
 
-    /// Whether the map can be worked out: a summary has no ranges.
-    pub fn map_known(&self) -> bool {
-        let shown = |regs: &Regs| !regs.variable.is_empty();
-        let boot = self.boot().is_some_and(|boot| boot.cap.is_some());
-        boot && (!self.dump.summary || self.dump.cpus.values().any(shown))
-    }
-
     /// Says what is unusual about the input itself.
     fn note_input(&mut self) {
+        if self.boot().is_some_and(|boot| boot.cap.is_some()) && !self.map_known() {
+            // Assumptions about a map are of no interest without one.
+            self.notes = self.dump.notes.clone();
+            self.notes.extend(self.missing());
+        }
         if self.dump.summary && !self.map_known() {
             // Assumptions about a map are of no interest without one.
             self.notes = self.dump.notes.clone();

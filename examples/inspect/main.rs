@@ -10,31 +10,38 @@
 //! What a dump does not say is null.
 //! - `phys_bits`, and `phys_bits_from`: "log", "masks", "flag", "cpuid", or "assumed"
 //! - `enabled`, `fixed_enabled`, `default`
-//! - `map`: `{start,end,type}`, the whole space; UC WC WT WP WB or "undefined". Below 1 MiB what
-//!   the variable ranges say, where the dump does not show the fixed ones
-//! - `variable`: `{index,base,mask,type,valid,note}`
+//! - `complete`: true; false where something is missing; null where the form of the input would not
+//!   show that. `missing`: what, and what follows, in sentences
+//! - `map`: `{start,end,type,shown}`, the whole space; UC WC WT WP WB, "undefined", or "unknown":
+//!   what the dump lacks decides there. `shown` is the type that the registers in it give
+//! - `variable`: `{index,base,mask,type,valid,note}`; null but for the index where it is missing
 //! - `findings`, worst first: `{severity,kind,start,end,text,fix}`; "error", "warning", "info"
 //! - `registers`: `{used,total,min_strict:{UC,WB},min_relaxed:{UC,WB},layout:[{base,size,type}]}`;
 //!   the layout is for the default type with the smaller strict minimum, the present one if equal
-//! - `cpus`: `{cpu,differs:[..]}` of "fixed", "variable", "default", "pat", "syscfg",
-//!   "routing"
+//! - `cpus`: `{cpu,differs:[..],missing:[..]}` of "fixed", "variable", "default", "pat", "syscfg",
+//!   "routing"; `missing`: of which the dump does not show all, of this CPU or of the first
 //! - `pat`: the eight types as firmware left them
 //! - `routing`: `{top_mem,iorr:[{base,mask,valid}],tme_activate}`, what firmware alone sets
 
 mod args;
 mod differs;
 mod digits;
+mod doubt;
 pub mod dump;
 mod echo;
 mod fill;
 mod findings;
+mod gaps;
 pub mod input;
 mod json;
+mod known;
 mod live;
 mod machine;
 mod map;
 mod msr_names;
+mod msr_word;
 mod plan;
+mod positional;
 mod probe;
 mod quote;
 pub mod read;
@@ -47,6 +54,7 @@ mod read_proc;
 mod read_ram;
 mod report;
 mod routing;
+mod shown;
 mod strip;
 mod style;
 mod svg;

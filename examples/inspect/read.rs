@@ -6,6 +6,7 @@ use std::collections::BTreeMap;
 use std::io::{self, BufRead, Read as _};
 
 use super::dump::{Dump, Variable};
+use super::positional::Positional;
 use super::quote::quoted;
 use super::words::{Line, plain};
 use super::{read_cleanup, read_example, read_firmware, read_kernel, read_msr, read_proc};
@@ -42,6 +43,8 @@ pub struct Reader {
     pub dump: Dump,
     /// The block we are in.
     pub section: Section,
+    /// Values below `rdmsr` commands.
+    pub positional: Positional,
     /// The CPU a heading named.
     pub cpu: u32,
     /// An MSR list was seen: bare `200 80000006` lines count from now on.
@@ -77,6 +80,7 @@ impl Default for Reader {
         Self {
             dump: Dump::default(),
             section: Section::None,
+            positional: Positional::default(),
             cpu: 0,
             msr_list: false,
             temporary: false,
@@ -183,6 +187,9 @@ impl Reader {
     /// Takes one line.
     fn line(&mut self, bytes: &[u8], cut: bool) {
         self.dump.lines += 1;
+        if !bytes.trim_ascii().is_empty() {
+            self.dump.last_line = self.dump.lines;
+        }
         let waiting = self.pending.is_some() || !self.carried.is_empty();
         let in_list = waiting || self.dump.lines <= self.list_until;
         if !in_list && !self.dump.first_line.is_empty() && !may_matter(bytes, &self.starts) {
@@ -239,6 +246,7 @@ impl Reader {
 
     /// Opens a new table for `cpu` when `index` does not come after the one before.
     pub fn table_entry(&mut self, cpu: u32, index: u8) {
+        self.dump.listing.last_line = self.dump.lines;
         let last = self.last_index.insert(cpu, index);
         if last.is_none_or(|last| index <= last) {
             self.dump.tables += u32::from(cpu == 0);
@@ -250,6 +258,7 @@ impl Reader {
     fn finish(mut self) -> Dump {
         read_proc::continues(&mut self, &Line::new(0, ""));
         read_cleanup::finish(&mut self);
+        self.positional.settle(&mut self.dump);
         let block = std::mem::take(&mut self.proc_mtrr);
         if !block.is_empty() {
             if self
@@ -260,6 +269,7 @@ impl Reader {
             {
                 self.dump.proc_mtrr = Some(block);
             } else {
+                self.dump.listing.used_only = true;
                 self.dump.cpu(0).variable = block;
             }
         }

@@ -48,6 +48,11 @@ fn coreboot_setup(reader: &mut Reader, line: &Line<'_>) -> bool {
             // coreboot turns the MTRRs on as soon as they are written.
             regs.enabled.get_or_insert(true);
         }
+    } else if let Some(text) = line.after("MTRR counts: ") {
+        let numbers = text.trim_end_matches('.').split_once('/');
+        let numbers =
+            numbers.and_then(|(wb, uc)| Some((wb.parse().ok()?, uc.trim().parse().ok()?)));
+        reader.dump.listing.lengths = numbers.filter(|_| !reader.temporary);
     } else if line.text.contains("call enable_fixed_mtrr()") {
         reader.dump.cpu(cpu).fixed_enabled = Some(true);
     } else if line.text.contains("Fixed MTRRs") && line.text.contains("abled") {
@@ -205,6 +210,7 @@ fn u_boot(reader: &mut Reader, line: &Line<'_>) -> bool {
     }
     let cpu = reader.cpu;
     reader.table_entry(cpu, index);
+    reader.dump.listing.every = true;
     let entry = if *valid == "Y" {
         Variable::Words {
             base: Some(base & !0xfff | memtype),

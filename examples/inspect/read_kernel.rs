@@ -49,6 +49,7 @@ fn headers(reader: &mut Reader, line: &Line<'_>) -> bool {
         reader.section = Section::Fixed;
     } else if line.text.contains("MTRR variable ranges") {
         reader.dump.cpu(0).enabled = on;
+        reader.dump.listing.every = true;
         reader.section = Section::Variable;
     } else {
         return false;
@@ -113,6 +114,7 @@ fn base_mask(reader: &mut Reader, line: &Line<'_>) -> bool {
             reader
                 .dump
                 .complain(line.number, "cut short: a variable range without a base");
+            reader.dump.broken_range(line.number, index);
         }
         return cut;
     };
@@ -125,6 +127,7 @@ fn base_mask(reader: &mut Reader, line: &Line<'_>) -> bool {
             reader
                 .dump
                 .complain(line.number, "cut short: a variable range without a mask");
+            reader.dump.broken_range(line.number, index);
         }
         return table;
     };
@@ -133,6 +136,7 @@ fn base_mask(reader: &mut Reader, line: &Line<'_>) -> bool {
         reader
             .dump
             .complain(line.number, "cut short: a variable range without a type");
+        reader.dump.broken_range(line.number, index);
         return true;
     }
     if table {
@@ -179,6 +183,7 @@ fn disabled(reader: &mut Reader, line: &Line<'_>) -> bool {
     };
     if usize::from(index) < mtrr_pat::regs::MAX_VARIABLE {
         reader.table_entry(0, index);
+        reader.dump.listing.every = true;
         reader.dump.cpu(0).variable.insert(index, Variable::Off);
     }
     true
@@ -189,18 +194,23 @@ fn tom2(reader: &mut Reader, line: &Line<'_>) -> bool {
     let Some(text) = line.after("TOM2: ") else {
         return false;
     };
-    match text.split_whitespace().next().and_then(words::hex) {
+    reader.dump.vendor = Vendor::Amd;
+    // The kernel prints sixteen digits.
+    let digits = text.split_whitespace().next();
+    match digits
+        .filter(|digits| digits.len() == 16)
+        .and_then(words::hex)
+    {
         Some(value) => {
             use mtrr_pat::regs::SysCfg;
             let regs = reader.dump.cpu(0);
             regs.top_mem2 = Some(value);
             let bits = SysCfg::MTRR_TOM2_EN | SysCfg::TOM2_FORCE_WB;
             regs.syscfg.get_or_insert(bits.raw());
-            reader.dump.vendor = Vendor::Amd;
         }
         None => reader
             .dump
-            .complain(line.number, "TOM2 is not a hexadecimal number"),
+            .complain(line.number, "TOM2 is not sixteen hexadecimal digits"),
     }
     true
 }

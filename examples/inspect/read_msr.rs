@@ -110,6 +110,7 @@ fn bare_value(reader: &mut Reader, line: &Line<'_>) -> bool {
                 msr,
                 cpu: cpu.saturating_add(1),
             };
+            reader.positional.saw(msr, cpu);
             store(reader, cpu, msr, value)
         }
         _ => {
@@ -163,7 +164,9 @@ fn next_value<'a>(atoms: &mut impl Iterator<Item = &'a &'a str>) -> Option<u64> 
 /// `IA32_MTRR_DEF_TYPE = 0xc06`, `MTRRphysBase0 (0x200): 0x6`.
 fn named(reader: &mut Reader, line: &Line<'_>) -> bool {
     // Linux prints "TOM2: .. aka 4864M" only when it acts: that says more than the register.
-    if line.words.contains(&"aka") {
+    let digits = line.after("TOM2: ").map(|rest| rest.trim_start());
+    let cut = digits.is_some_and(|d| !d.starts_with("0x") && d.trim_end().len() < 16);
+    if line.words.contains(&"aka") || cut {
         return false;
     }
     let found = line.atoms.iter().enumerate().find_map(|(at, atom)| {
@@ -252,7 +255,7 @@ fn values(reader: &mut Reader, line: &Line<'_>, msr: u32, rest: &[&str]) -> bool
 }
 
 /// AMD's I/O ranges, base and mask of each.
-const IORRS: Range<u32> = MsrAddr::iorr_base(0).0..MsrAddr::iorr_base(IORR_COUNT).0;
+pub const IORRS: Range<u32> = MsrAddr::iorr_base(0).0..MsrAddr::iorr_base(IORR_COUNT).0;
 
 /// Whether this tool has a use for a register.
 fn is_ours(msr: u32) -> bool {
@@ -276,6 +279,9 @@ pub fn store(reader: &mut Reader, cpu: u32, msr: u32, value: u64) -> bool {
         return false;
     }
     reader.msr_list = true;
+    if (0x200..0x250).contains(&msr) {
+        reader.dump.listing.last_line = reader.dump.lines;
+    }
     store_in(reader.dump.cpu(cpu), msr, value);
     true
 }

@@ -27,6 +27,7 @@ fn proc_mtrr(reader: &mut Reader, line: &Line<'_>) -> bool {
             reader
                 .dump
                 .complain(line.number, "cut short: a register without a base");
+            reader.dump.broken_range(line.number, index);
         }
         return line.words.len() == at + 1;
     };
@@ -48,12 +49,16 @@ fn proc_mtrr(reader: &mut Reader, line: &Line<'_>) -> bool {
                 memtype,
             };
             reader.proc_mtrr.insert(index, range);
+            reader.dump.listing.last_line = line.number;
         }
         // The rest may be on the next line.
         Err(why) if why.starts_with("cut short") && line.number > 0 => {
             reader.pending = Some((line.number, line.text.to_string()));
         }
-        Err(why) => reader.dump.complain(line.number, why),
+        Err(why) => {
+            reader.dump.complain(line.number, why);
+            reader.dump.broken_range(line.number, index);
+        }
     }
     true
 }
@@ -78,6 +83,9 @@ pub fn continues(reader: &mut Reader, line: &Line<'_>) -> bool {
         _ => "cut short",
     };
     reader.dump.complain(number, why);
+    if let Some(index) = text.split_whitespace().find_map(register) {
+        reader.dump.broken_range(number, index);
+    }
     false
 }
 

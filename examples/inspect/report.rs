@@ -2,6 +2,7 @@
 
 use super::args::{Args, Want};
 use super::differs::{self, Standing};
+use super::doubt::Doubt;
 use super::findings::{self, Finding, Severity};
 use super::machine::Machine;
 use super::map::Map;
@@ -13,8 +14,10 @@ use super::useless;
 pub struct Report {
     /// The machine.
     pub machine: Machine,
-    /// Its effective map.
+    /// Its effective map, as the registers in the dump give it.
     pub map: Map,
+    /// Where that is not certain.
+    pub doubt: Doubt,
     /// A note per variable range of the first CPU.
     pub notes: Vec<String>,
     /// How CPUs stand against the first.
@@ -38,16 +41,28 @@ impl Report {
         let planned = Map::new(&programmed);
         let has_ranges = programmed.variable_ranges().iter().any(|pair| pair.valid());
         // Registers that are off and blank are no layout to improve.
-        let worth = machine.map_known() && (has_ranges || boot.def_type.enabled());
+        let whole = !machine.gaps.variable();
+        let worth = machine.map_known() && whole && (has_ranges || boot.def_type.enabled());
         let standings = differs::standings(&machine);
         let findings = findings::all(&machine);
         Some(Self {
             map: Map::new(&boot),
-            notes: useless::notes(&programmed, top_mem2.as_ref()),
+            notes: if whole {
+                useless::notes(&programmed, top_mem2.as_ref())
+            } else {
+                Vec::new()
+            },
+            doubt: machine.doubt(),
             standings,
             findings,
             advice: worth.then(|| plan::advise(&machine, &planned, &[])),
-            wanted: (!args.want.is_empty()).then(|| plan::advise(&machine, &planned, &args.want)),
+            wanted: (!args.want.is_empty()).then(|| match whole {
+                true => plan::advise(&machine, &planned, &args.want),
+                false => Advice {
+                    failed: Some(format!("{} not in the input", machine.gaps.named())),
+                    ..Advice::default()
+                },
+            }),
             wants: args.want.clone(),
             machine,
         })

@@ -2,6 +2,7 @@
 
 use std::fmt::Write as _;
 
+use mtrr_pat::lookup::Run;
 use mtrr_pat::ranges::FIXED_END;
 
 use super::map;
@@ -43,8 +44,11 @@ fn head(report: &Report, look: Look) -> String {
     };
     let mut facts = Vec::new();
     if boot.cap.is_some() {
-        let on = if boot.def_type.enabled() { "on" } else { "OFF" };
-        facts.push(format!("MTRRs {on}"));
+        facts.push(match (boot.def_type.enabled(), machine.on_known()) {
+            (true, true) => "MTRRs on".into(),
+            (true, false) => "MTRRs on (assumed)".into(),
+            (false, _) => "MTRRs OFF".to_string(),
+        });
         facts.push(
             match (machine.fixed_enabled_known(), boot.def_type.fixed_enabled()) {
                 (false, true) if machine.fixed_known => "fixed ranges on (assumed)".into(),
@@ -95,22 +99,33 @@ fn table(report: &Report, look: Look) -> String {
     let map = &report.map;
     let machine = &report.machine;
     let mut out = format!("\n{}\n", look.heading("Memory map"));
-    out.push_str(&strip::draw(map, look));
+    if !machine.gaps.variable() {
+        out.push_str(&strip::draw(map, look));
+    }
     let Some(boot) = machine.boot() else {
         return out;
     };
     let width = address_width(machine.bits);
-    for run in map.runs.iter().take(MOST_ROWS) {
-        let doubt = if run.start < FIXED_END && !machine.fixed_known {
-            " (below 1 MiB: not known)"
-        } else {
-            ""
-        };
+    let pieces = report.doubt.pieces(map);
+    for piece in pieces.iter().take(MOST_ROWS) {
+        let run = &piece.run;
+        if !piece.certain {
+            let _ = writeln!(
+                out,
+                "  {:#0width$x}-{:#0width$x}  {:>10}  {:<15}  {}",
+                run.start,
+                run.end - 1,
+                map::bytes(run.bytes()),
+                "not known",
+                unless(report, run),
+            );
+            continue;
+        }
         let name = run.memtype.to_string();
         let name = format!("{name:<15}");
         let _ = writeln!(
             out,
-            "  {:#0width$x}-{:#0width$x}  {:>10}  {}  {}{doubt}",
+            "  {:#0width$x}-{:#0width$x}  {:>10}  {}  {}",
             run.start,
             run.end - 1,
             map::bytes(run.bytes()),
@@ -118,14 +133,33 @@ fn table(report: &Report, look: Look) -> String {
             map::decided_by(boot, run),
         );
     }
-    if map.cut || map.runs.len() > MOST_ROWS {
+    if map.cut || pieces.len() > MOST_ROWS {
         let _ = writeln!(
             out,
             "  ... more: {} of them shown",
-            map.runs.len().min(MOST_ROWS)
+            pieces.len().min(MOST_ROWS)
         );
     }
     out
+}
+
+/// What memory is that is not certain: as far as the dump goes, and what could change it.
+fn unless(report: &Report, run: &Run) -> String {
+    let machine = &report.machine;
+    if run.end <= FIXED_END {
+        return "the fixed ranges are not in the input".into();
+    }
+    let Some(boot) = machine.boot() else {
+        return String::new();
+    };
+    let by = map::decided_by(boot, run);
+    if !machine.gaps.variable() {
+        format!("{} ({by}) unless TOP_MEM2 says write-back", run.memtype)
+    } else if by == "default" {
+        "no range in the input".into()
+    } else {
+        format!("{} ({by}) unless a missing range overlaps", run.memtype)
+    }
 }
 
 /// The variable ranges as firmware set them.
@@ -141,10 +175,18 @@ fn registers(report: &Report, look: Look) -> String {
     } else {
         " (assumed)"
     };
-    let title = format!(
-        "Variable ranges: {} used, {free} free of {total}{sure}",
-        report.used()
-    );
+    let title = if machine.gaps.variable() {
+        format!(
+            "Variable ranges: {} in use are in the input, not {}",
+            report.used(),
+            machine.gaps.named()
+        )
+    } else {
+        format!(
+            "Variable ranges: {} used, {free} free of {total}{sure}",
+            report.used()
+        )
+    };
     let mut out = format!("\n{}\n", look.heading(&title));
     let width = address_width(machine.bits);
     for (index, pair) in boot
@@ -177,7 +219,7 @@ fn registers(report: &Report, look: Look) -> String {
         .variable_ranges()
         .iter()
         .enumerate()
-        .filter(|(_, pair)| !pair.valid())
+        .filter(|(index, pair)| !pair.valid() && machine.shows(*index))
         .map(|(index, _)| index.to_string())
         .collect();
     if !spare.is_empty() && machine.count_known {
@@ -201,7 +243,10 @@ fn noted(row: &str, note: &str, look: Look) -> String {
 fn findings(report: &Report, look: Look) -> String {
     let mut out = format!("\n{}\n", look.heading("Findings"));
     if report.findings.is_empty() {
-        out.push_str("  nothing wrong\n");
+        out.push_str(match report.machine.map_known() {
+            true => "  nothing wrong\n",
+            false => "  none: the input does not show what could be wrong\n",
+        });
     }
     for finding in &report.findings {
         let word = finding.severity.name();

@@ -55,7 +55,8 @@ fn the_kernels_own_clean_up_is_not_a_table() {
                 reg 1, base: 3584MB, ra";
     let object = json(&[], format!("{TABLE}{text}").as_bytes());
     assert_eq!(object["registers"]["used"], 2);
-    assert_eq!(object["registers"]["total"], 3);
+    // No processor has three: the list may have lost its end.
+    assert!(object["registers"]["total"].is_null());
     assert_eq!(type_at(&object, 0xe000_0000), "UC");
     assert_eq!(object["phys_bits_from"], "masks");
 }
