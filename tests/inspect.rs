@@ -14,6 +14,8 @@ mod cases;
 mod formats;
 #[path = "inspect/hostile.rs"]
 mod hostile;
+#[path = "inspect/kernel_lines.rs"]
+mod kernel_lines;
 #[path = "inspect/mail.rs"]
 mod mail;
 #[path = "inspect/partial.rs"]

@@ -7,6 +7,7 @@ use mtrr_pat::regs::{FIXED_COUNT, IORR_COUNT, Iorr, MAX_VARIABLE};
 use mtrr_pat::routing::Routing;
 
 use super::digits::Digits;
+use super::kernel_lines::Subject;
 use super::quote::quoted;
 
 /// Most CPUs kept of one input.
@@ -15,6 +16,20 @@ pub const MAX_CPUS: usize = 4096;
 pub const MAX_RAM: usize = 4096;
 /// Most complaints kept; the rest are counted.
 pub const MAX_COMPLAINTS: usize = 20;
+
+/// Most lines of a kernel kept.
+pub const MAX_HINTS: usize = 40;
+
+/// Something the kernel said.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Hint {
+    /// The line.
+    pub line: u64,
+    /// What it is about.
+    pub subject: Subject,
+    /// The kernel's words.
+    pub text: String,
+}
 
 /// One variable range as a dump gives it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -257,8 +272,8 @@ pub struct Dump {
     pub vendor: Vendor,
     /// By CPU number: package and core.
     pub cores: BTreeMap<u32, (u32, u32)>,
-    /// What the kernel that wrote the log complained about: line and text.
-    pub hints: Vec<(u64, String)>,
+    /// What the kernel that wrote the log had to say.
+    pub hints: Vec<Hint>,
     /// What the reader had to do otherwise than asked, in sentences.
     pub notes: Vec<String>,
     /// Lines that could not be read: line and why.
@@ -300,14 +315,23 @@ impl Dump {
         }
     }
 
-    /// Notes what the kernel itself said.
-    pub fn hint(&mut self, line: u64, text: &str) {
-        if self.hints.len() >= MAX_COMPLAINTS {
+    /// Notes what the kernel itself said; most subjects have room, however often one comes.
+    pub fn hint(&mut self, line: u64, subject: Subject, text: &str) {
+        let of = self
+            .hints
+            .iter()
+            .filter(|hint| hint.subject == subject)
+            .count();
+        if self.hints.len() >= MAX_COMPLAINTS && of > 0 || self.hints.len() >= MAX_HINTS {
             return;
         }
         let text = quoted(text.trim(), 160);
-        if !self.hints.iter().any(|(_, old)| *old == text) {
-            self.hints.push((line, text));
+        if !self.hints.iter().any(|old| old.text == text) {
+            self.hints.push(Hint {
+                line,
+                subject,
+                text,
+            });
         }
     }
 

@@ -8,6 +8,8 @@ use mtrr_pat::snapshot::Snapshot;
 
 use super::differs;
 use super::gaps::Whole;
+use super::kernel_lines::Subject;
+use super::kernel_says;
 use super::known;
 use super::machine::Machine;
 
@@ -155,13 +157,16 @@ fn kebab(name: &str) -> String {
 
 /// What the input lacks, unless it is no more than lines that could not be read.
 fn incomplete(machine: &Machine) -> Option<Finding> {
+    if machine.boot().is_some_and(|boot| boot.cap.is_none()) {
+        return Some(no_register(machine));
+    }
     let gaps = &machine.gaps;
     let broken = &machine.dump.listing.broken;
     let only_broken = !gaps.none_shown
         && gaps.breaks_off.is_none()
         && !gaps.top_mem2
         && gaps.missing.iter().all(|index| broken.contains(index));
-    let what = machine.missing();
+    let what = gaps.lacks(&machine.dump);
     (gaps.whole == Whole::No || gaps.top_mem2).then_some(())?;
     (!only_broken && !what.is_empty()).then(|| Finding {
         severity: Severity::Warning,
@@ -171,6 +176,33 @@ fn incomplete(machine: &Machine) -> Option<Finding> {
         text: what.join("; "),
         fix: machine.ask_for().into(),
     })
+}
+
+/// The input has something to say, but shows no register.
+fn no_register(machine: &Machine) -> Finding {
+    let dump = &machine.dump;
+    let linux = dump
+        .hints
+        .iter()
+        .any(|hint| hint.subject == Subject::MapCount);
+    Finding {
+        severity: match kernel_says::log_alone(dump) {
+            true => Severity::Warning,
+            false => Severity::Info,
+        },
+        kind: "incomplete".into(),
+        range: None,
+        bytes: 0,
+        text: "no MTRR in the input: nothing can be said of the memory map".into(),
+        fix: match linux || dump.new_linux {
+            true => "boot with `mtrr=debug` and give the log again, or paste /proc/mtrr",
+            false => {
+                "paste /proc/mtrr, or the whole of `dmesg` (Linux 6.5 and later: booted with \
+                 `mtrr=debug`)"
+            }
+        }
+        .into(),
+    }
 }
 
 /// Lines that could not be read, and what the kernel that wrote the log said.
@@ -198,41 +230,6 @@ fn of_input(machine: &Machine) -> Vec<Finding> {
             fix: String::new(),
         });
     }
-    findings.extend(
-        dump.hints
-            .iter()
-            .map(|(line, text)| kernel_message(*line, text)),
-    );
+    findings.extend(kernel_says::findings(machine));
     findings
-}
-
-/// What the kernel said about the firmware, or about its own attempts.
-fn kernel_message(line: u64, text: &str) -> Finding {
-    let (severity, fix) = if text.contains("don't cover") {
-        (
-            Severity::Warning,
-            "the kernel gave that RAM up: update the firmware, or plan a map that covers it",
-        )
-    } else if text.contains("inconsistent") || text.contains("setup all CPUs") {
-        (
-            Severity::Warning,
-            "the kernel put it right for itself; the firmware left APs unprogrammed: update it, \
-             and look again after S3",
-        )
-    } else if text.contains("incorrect mask") {
-        (
-            Severity::Warning,
-            "memory encryption may take address bits: the mask is then right for fewer bits",
-        )
-    } else {
-        (Severity::Info, "")
-    };
-    Finding {
-        severity,
-        kind: "kernel-message".into(),
-        range: None,
-        bytes: 0,
-        text: format!("line {line}, the kernel says: {text}"),
-        fix: fix.into(),
-    }
 }

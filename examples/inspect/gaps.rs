@@ -6,7 +6,7 @@ use mtrr_pat::regs::{FIXED_COUNT, MAX_VARIABLE, SysCfg, VariableMtrr};
 
 use super::dump::{Dump, Regs, Variable, Vendor};
 
-/// Counts of variable ranges that processors have: a list of another length was cut.
+/// Counts of variable ranges that most processors have: a list of another length may be cut.
 const USUAL_COUNTS: [usize; 2] = [8, 10];
 
 /// Only AMD processors print masks for so many bits in a kernel's table.
@@ -63,9 +63,10 @@ impl Gaps {
         let broken: Vec<u8> = broken.collect();
         gaps.missing.extend(broken);
         gaps.missing.sort_unstable();
-        gaps.none_shown = regs.variable.is_empty() && stated != Some(0);
+        gaps.none_shown =
+            regs.variable.is_empty() && stated != Some(0) && regs.enabled != Some(false);
         gaps.count = stated.map(usize::from);
-        if stated.is_none() && dump.listing.every && !gaps.none_shown {
+        if stated.is_none() && dump.listing.every && top > 0 {
             gaps.end_of_list(regs, dump, top);
         }
         gaps.top_mem2 = hides_top_mem2(regs, dump, bits);
@@ -126,12 +127,12 @@ impl Gaps {
         parts.join(" and ")
     }
 
-    /// What the dump lacks and what follows from that, in sentences.
-    pub fn sentences(&self, regs: &Regs, dump: &Dump) -> Vec<String> {
+    /// What is seen to be missing, in sentences.
+    pub fn lacks(&self, dump: &Dump) -> Vec<String> {
         let mut out = Vec::new();
         if self.variable() {
             let one = self.missing.len() + usize::from(self.breaks_off.is_some()) == 1;
-            let verb = if one { "is" } else { "are" };
+            let verb = if one && !self.none_shown { "is" } else { "are" };
             let hint = match dump.listing.used_only {
                 true => " (off, or the line is missing)",
                 false => "",
@@ -145,6 +146,12 @@ impl Gaps {
                     .into(),
             );
         }
+        out
+    }
+
+    /// What is missing or may be, and what follows from that, in sentences.
+    pub fn sentences(&self, regs: &Regs, dump: &Dump) -> Vec<String> {
+        let mut out = self.lacks(dump);
         let list_ends_input =
             dump.listing.last_line > 0 && dump.last_line <= dump.listing.last_line;
         if !self.variable() && self.whole == Whole::Unproved && list_ends_input {

@@ -34,6 +34,8 @@ mod findings;
 mod gaps;
 pub mod input;
 mod json;
+mod kernel_lines;
+mod kernel_says;
 mod known;
 mod live;
 mod machine;

@@ -126,7 +126,9 @@ fn read_line(input: &mut dyn BufRead, keep: &mut Vec<u8>) -> io::Result<(usize, 
 }
 
 /// What a line outside a list must contain to be of a format known here.
-const KEYS: [&[u8]; 36] = [
+const KEYS: [&[u8]; 38] = [
+    b"memtype",
+    b"ioremap",
     b"Linux version",
     b"Reg ",
     b"variable range",

@@ -4,6 +4,7 @@
 use mtrr_pat::regs::{MAX_VARIABLE, VariableMtrr};
 
 use super::dump::{Listed, Variable};
+use super::kernel_lines::Subject;
 use super::read::Reader;
 use super::words::{self, Line};
 
@@ -16,6 +17,10 @@ pub fn line(reader: &mut Reader, line: &Line<'_>) -> bool {
     }
     if line.text.contains("New variable MTRRs") {
         reader.rearranged = true;
+        let number = line.number;
+        reader
+            .dump
+            .hint(number, Subject::CleanedUp, "New variable MTRRs");
         return true;
     }
     entry(reader, line)

@@ -3,6 +3,7 @@
 use mtrr_pat::memtype::PatType;
 
 use super::dump::{Variable, Vendor};
+use super::kernel_lines::{self, Subject};
 use super::quote::quoted;
 use super::read::{Reader, Section};
 use super::words::{self, Line};
@@ -267,14 +268,6 @@ fn machine(reader: &mut Reader, line: &Line<'_>) -> bool {
     }
     if let Some(name) = line.after("Hypervisor detected:") {
         reader.dump.hypervisor = Some(quoted(name.trim(), 40));
-    } else if line
-        .text
-        .contains("CPU MTRRs all blank - virtualized system")
-    {
-        reader
-            .dump
-            .hypervisor
-            .get_or_insert("the kernel says \"virtualized system\"".into());
     } else if line.text.contains("CPU0: AMD") || line.text.contains("CPU: AMD") {
         reader.dump.vendor = Vendor::Amd;
     } else if line.text.contains("CPU0: Intel") || line.text.contains("CPU: Intel") {
@@ -291,30 +284,31 @@ fn version(text: &str) -> Option<(u32, u32)> {
     Some((parts.next()?.parse().ok()?, parts.next()?.parse().ok()?))
 }
 
-/// What the kernel itself found wrong.
+/// What the kernel itself has to say.
 fn complaint(reader: &mut Reader, line: &Line<'_>) -> bool {
-    const KNOWN: [&str; 10] = [
-        "CPU MTRRs don't cover",
-        "your CPUs had inconsistent",
-        "your BIOS does not setup all CPUs",
-        "your BIOS has set up an incorrect mask",
-        "your BIOS has configured an incorrect mask",
-        "can not find optimal value",
-        "mtrr_cleanup: ",
-        "mtrr: type mismatch",
-        "strange, CPU MTRRs all blank",
-        "no MTRRs available",
-    ];
-    let Some(at) = KNOWN.iter().find_map(|text| line.text.find(text)) else {
+    let Some((at, subject)) = kernel_lines::subject(line.text) else {
         return false;
     };
-    let from = line
-        .text
-        .get(..at)
-        .and_then(|head| head.rfind(']'))
-        .map_or(0, |at| at + 1);
-    let text = line.text.get(from..).unwrap_or(line.text);
-    reader.dump.incorrect_mask |= text.contains("incorrect mask");
-    reader.dump.hint(line.number, text);
+    if subject == Subject::Found {
+        // OpenBSD: "mtrr: Pentium Pro MTRR support, 8 var ranges, 88 fixed ranges".
+        let count = line
+            .after("MTRR support, ")
+            .and_then(|text| text.split(' ').next());
+        reader.dump.stated_count = count.and_then(|n| n.parse().ok());
+    }
+    if subject == Subject::MapCount {
+        // With TOP_MEM2 in force Linux counts one more.
+        let count = line.after("from ").and_then(|text| text.split(' ').next());
+        let count: Option<u8> = count.and_then(|n| n.parse().ok());
+        let count = count.map(|n| if n == 9 || n == 11 { n - 1 } else { n });
+        reader.dump.stated_count = count.or(reader.dump.stated_count);
+    }
+    if line.text.contains("all blank - virtualized system") {
+        let name = "the kernel says \"virtualized system\"";
+        reader.dump.hypervisor.get_or_insert(name.into());
+    }
+    reader.dump.incorrect_mask |= subject == Subject::IncorrectMask;
+    let text = kernel_lines::message(line.text, at);
+    reader.dump.hint(line.number, subject, text);
     true
 }

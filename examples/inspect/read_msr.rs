@@ -244,7 +244,9 @@ fn values(reader: &mut Reader, line: &Line<'_>, msr: u32, rest: &[&str]) -> bool
     let long = |atom: &str| atom.trim_start_matches("0x").len() == 8;
     match numbers.as_slice() {
         [] => false,
-        [(high, a), (low, b)] if long(high) && long(low) => store(reader, first, msr, a << 32 | b),
+        [(high, a), (low, b)] if long(high) && long(low) && may_be_high(msr, *a) => {
+            store(reader, first, msr, a << 32 | b)
+        }
         many => many
             .iter()
             .zip(first..)
@@ -252,6 +254,12 @@ fn values(reader: &mut Reader, line: &Line<'_>, msr: u32, rest: &[&str]) -> bool
                 store(reader, cpu, msr, *value) || any
             }),
     }
+}
+
+/// Whether `half` can be the upper half of register `msr`: addresses end at 52 bits.
+fn may_be_high(msr: u32, half: u64) -> bool {
+    let bytes = msr == MsrAddr::PAT.0 || FIXED_RANGES.iter().any(|range| range.msr.0 == msr);
+    bytes || half < 1 << 20
 }
 
 /// AMD's I/O ranges, base and mask of each.

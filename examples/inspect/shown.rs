@@ -42,7 +42,8 @@ impl Machine {
             "give the whole of `dmesg` (the lines of the list have no \"MTRR\" in them for grep to \
              find), or /proc/mtrr"
         } else if self.gaps.none_shown {
-            "give /proc/mtrr, or the whole of `dmesg` of a kernel booted with `mtrr=debug`"
+            "paste /proc/mtrr, or the whole of `dmesg` (Linux 6.5 and later: booted with \
+             `mtrr=debug`)"
         } else {
             "give the whole dump"
         }
