@@ -18,6 +18,8 @@ mod hostile;
 mod kernel_lines;
 #[path = "inspect/mail.rs"]
 mod mail;
+#[path = "inspect/missing.rs"]
+mod missing;
 #[path = "inspect/partial.rs"]
 mod partial;
 #[path = "inspect/plans.rs"]

@@ -33,6 +33,10 @@ pub struct Gaps {
     pub missing: Vec<u8>,
     /// No variable range is shown at all.
     pub none_shown: bool,
+    /// No variable range is shown, and none decides: the MTRRs are off.
+    pub silent: bool,
+    /// Variable ranges that are shown although MTRRCAP says that they do not exist.
+    pub beyond: Vec<u8>,
     /// The list of variable ranges breaks off; this would be the next.
     pub breaks_off: Option<u8>,
     /// TOP_MEM2 may make memory above 4 GiB write-back: the registers that say so are not shown.
@@ -58,6 +62,9 @@ impl Gaps {
             _ => top,
         };
         gaps.missing = (0..upto).filter(|index| !shown(index)).collect();
+        if let Some(cap) = regs.cap {
+            gaps.missing.retain(|index| *index < cap as u8);
+        }
         let broken = dump.listing.broken.iter().copied();
         let broken = broken.filter(|index| !shown(index) && !gaps.missing.contains(index));
         let broken: Vec<u8> = broken.collect();
@@ -65,6 +72,15 @@ impl Gaps {
         gaps.missing.sort_unstable();
         gaps.none_shown =
             regs.variable.is_empty() && stated != Some(0) && regs.enabled != Some(false);
+        gaps.silent = regs.variable.is_empty() && stated.is_none() && !gaps.none_shown;
+        gaps.beyond = match regs.cap {
+            Some(cap) => regs
+                .variable
+                .range(cap as u8..)
+                .map(|(index, _)| *index)
+                .collect(),
+            None => Vec::new(),
+        };
         gaps.count = stated.map(usize::from);
         if stated.is_none() && dump.listing.every && top > 0 {
             gaps.end_of_list(regs, dump, top);
@@ -154,7 +170,7 @@ impl Gaps {
         let mut out = self.lacks(dump);
         let list_ends_input =
             dump.listing.last_line > 0 && dump.last_line <= dump.listing.last_line;
-        if !self.variable() && self.whole == Whole::Unproved && list_ends_input {
+        if !self.variable() && self.count.is_none() && list_ends_input {
             let last = regs.variable.keys().next_back().copied().unwrap_or(0);
             out.push(format!(
                 "the input ends with variable range {last}: all that follows holds if none is cut off"
@@ -167,6 +183,13 @@ impl Gaps {
                  if none is cut off"
                     .into(),
             );
+        }
+        if !self.beyond.is_empty() {
+            out.push(format!(
+                "MTRRCAP says that {} variable ranges exist: {} in the input do not count",
+                self.count.unwrap_or(0),
+                spans(&self.beyond)
+            ));
         }
         let on = regs
             .variable

@@ -4,7 +4,6 @@ use mtrr_pat::diagnose::{Finding, Kind};
 use mtrr_pat::ranges::FIXED_END;
 
 use super::doubt::Doubt;
-use super::gaps::Whole;
 use super::machine::Machine;
 
 /// Whether the dump shows enough for `finding`.
@@ -38,7 +37,7 @@ pub fn condition(machine: &Machine, finding: &Finding) -> &'static str {
         finding.kind,
         Kind::RamNotWriteBack { .. } | Kind::NothingWriteBack { .. } | Kind::NoFreePair { .. }
     );
-    if about_memory && machine.gaps.whole == Whole::Unproved && machine.list_ends_input() {
+    if about_memory && machine.gaps.count.is_none() && machine.list_ends_input() {
         " (if no range is cut off at the end of the input)"
     } else {
         ""

@@ -168,6 +168,7 @@ impl Machine {
                 .push("assumed: the fixed ranges are on (the dump shows them, but not FE)".into());
         }
         self.notes.extend(self.gaps.sentences(regs, &self.dump));
+        self.notes.extend(regs.cap.and_then(cap_note));
         self.count_known = self.gaps.count.is_some();
         if !self.default_known && !self.gaps.none_shown {
             let name = assumed_default(regs).short();
@@ -189,7 +190,7 @@ impl Machine {
             self.notes
                 .push(format!("fixed ranges {seen} below 1 MiB are not known"));
         }
-        if !self.count_known && !self.gaps.variable() {
+        if !(self.count_known || self.gaps.variable() || self.gaps.silent) {
             let count = variable_count(regs);
             self.notes.push(format!(
                 "assumed: {count} variable ranges exist (the dump does not say)"
@@ -279,4 +280,20 @@ impl Machine {
                 .push("the input has /proc/mtrr too; the fuller table is used".into());
         }
     }
+}
+
+/// What is unusual about MTRRCAP.
+fn cap_note(cap: u64) -> Option<String> {
+    let flags = MtrrCap::from_raw(cap);
+    let mut lacks = Vec::new();
+    if cap as u8 == 0 {
+        lacks.push("no variable ranges");
+    }
+    if !flags.contains(MtrrCap::FIX) {
+        lacks.push("no fixed ranges");
+    }
+    if !flags.contains(MtrrCap::WC) {
+        lacks.push("no write-combining");
+    }
+    (!lacks.is_empty()).then(|| format!("MTRRCAP {cap:#x}: {}", lacks.join(", ")))
 }

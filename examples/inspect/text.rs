@@ -146,7 +146,7 @@ fn table(report: &Report, look: Look) -> String {
 /// What memory is that is not certain: as far as the dump goes, and what could change it.
 fn unless(report: &Report, run: &Run) -> String {
     let machine = &report.machine;
-    if run.end <= FIXED_END {
+    if run.end <= FIXED_END && !machine.fixed_known {
         return "the fixed ranges are not in the input".into();
     }
     let Some(boot) = machine.boot() else {
@@ -168,6 +168,9 @@ fn registers(report: &Report, look: Look) -> String {
     let Some(boot) = machine.boot() else {
         return String::new();
     };
+    if machine.gaps.silent {
+        return String::new();
+    }
     let total = report.total();
     let free = total.saturating_sub(report.used());
     let sure = if machine.count_known {
