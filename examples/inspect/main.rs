@@ -24,6 +24,7 @@
 //! - `routing`: `{top_mem,iorr:[{base,mask,valid}],tme_activate}`, what firmware alone sets
 
 mod args;
+mod decode;
 mod differs;
 mod digits;
 mod doubt;
@@ -32,8 +33,10 @@ mod echo;
 mod fill;
 mod findings;
 mod gaps;
+mod html;
 pub mod input;
 mod json;
+mod json_text;
 mod kernel_lines;
 mod kernel_says;
 mod known;
@@ -54,6 +57,7 @@ mod read_kernel;
 mod read_msr;
 mod read_proc;
 mod read_ram;
+mod records;
 mod report;
 mod routing;
 mod shown;
@@ -64,6 +68,7 @@ mod text;
 mod text_parts;
 mod text_plan;
 mod typed;
+mod unwrap;
 mod useless;
 mod width;
 mod words;

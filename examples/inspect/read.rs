@@ -1,6 +1,6 @@
 //! Reads any mixture of the formats people post, line by line, into one [`Dump`].
 //!
-//! Memory is bounded: one line of at most [`MAX_LINE`] bytes, and what a [`Dump`] may hold.
+//! Memory is bounded: one line of at most [`MAX_BYTES`], and what a [`Dump`] may hold.
 
 use std::collections::BTreeMap;
 use std::io::{self, BufRead, Read as _};
@@ -8,11 +8,15 @@ use std::io::{self, BufRead, Read as _};
 use super::dump::{Dump, Variable};
 use super::positional::Positional;
 use super::quote::quoted;
+use super::unwrap::Unwrap;
 use super::words::{Line, plain};
 use super::{read_cleanup, read_example, read_firmware, read_kernel, read_msr, read_proc};
 
 /// Bytes of a line that are looked at; the rest is skipped.
 pub const MAX_LINE: usize = 4096;
+
+/// Bytes of a line of the input: a whole dump may be on one, as in JSON.
+pub const MAX_BYTES: usize = 1 << 20;
 
 /// Lines that say nothing which a list may have in it: other messages come in between.
 const LIST_GAP: u64 = 200;
@@ -57,10 +61,8 @@ pub struct Reader {
     last_index: BTreeMap<u32, u8>,
     /// A /proc/mtrr line that a mail program may have broken: its number and text.
     pub pending: Option<(u64, String)>,
-    /// The start of a line that a mail program broke with `=`.
-    carried: String,
-    /// Such a break was seen: `=3D` is `=`.
-    quoted: bool,
+    /// What takes a line out of what it is wrapped in.
+    unwrap: Unwrap,
     /// What follows "New variable MTRRs" is not what firmware left.
     pub rearranged: bool,
     /// A line of the kernel's list that was cut.
@@ -87,8 +89,7 @@ impl Default for Reader {
             proc_mtrr: BTreeMap::new(),
             last_index: BTreeMap::new(),
             pending: None,
-            carried: String::new(),
-            quoted: false,
+            unwrap: Unwrap::default(),
             rearranged: false,
             list_cut: None,
             list_until: 0,
@@ -106,7 +107,16 @@ pub fn read(input: &mut dyn BufRead) -> io::Result<Dump> {
     let mut bytes = Vec::with_capacity(256);
     loop {
         bytes.clear();
-        let (got, cut) = read_line(input, &mut bytes)?;
+        let (got, cut) = match read_line(input, &mut bytes) {
+            Ok(line) => line,
+            // A compressed file that was cut: what came out of it still counts.
+            Err(error) if reader.dump.lines > 0 => {
+                let why = format!("the input ends early here ({error})");
+                reader.dump.complain(reader.dump.lines, why);
+                return Ok(reader.finish());
+            }
+            Err(error) => return Err(error),
+        };
         if got == 0 {
             return Ok(reader.finish());
         }
@@ -114,11 +124,11 @@ pub fn read(input: &mut dyn BufRead) -> io::Result<Dump> {
     }
 }
 
-/// Reads one line, keeping at most [`MAX_LINE`] bytes; returns bytes consumed and whether any
+/// Reads one line, keeping at most [`MAX_BYTES`]; returns bytes consumed and whether any
 /// were dropped.
 fn read_line(input: &mut dyn BufRead, keep: &mut Vec<u8>) -> io::Result<(usize, bool)> {
-    let kept = input.take(MAX_LINE as u64).read_until(b'\n', keep)?;
-    if kept < MAX_LINE || keep.last() == Some(&b'\n') {
+    let kept = input.take(MAX_BYTES as u64).read_until(b'\n', keep)?;
+    if kept < MAX_BYTES || keep.last() == Some(&b'\n') {
         return Ok((kept, false));
     }
     let dropped = input.skip_until(b'\n')?;
@@ -186,30 +196,36 @@ fn may_matter(line: &[u8], starts: &[bool; 256]) -> bool {
 }
 
 impl Reader {
-    /// Takes one line.
+    /// Takes one line of the input.
     fn line(&mut self, bytes: &[u8], cut: bool) {
         self.dump.lines += 1;
         if !bytes.trim_ascii().is_empty() {
             self.dump.last_line = self.dump.lines;
         }
-        let waiting = self.pending.is_some() || !self.carried.is_empty();
+        let waiting = self.pending.is_some() || self.unwrap.goes_on();
         let in_list = waiting || self.dump.lines <= self.list_until;
         if !in_list && !self.dump.first_line.is_empty() && !may_matter(bytes, &self.starts) {
             return;
         }
+        if self.dump.first_line.is_empty() && !bytes.trim_ascii().is_empty() {
+            let shown = plain(&String::from_utf8_lossy(bytes));
+            if !shown.trim().is_empty() {
+                self.dump.first_line = quoted(bytes.trim_ascii(), 60);
+            }
+        }
         let raw = String::from_utf8_lossy(bytes);
-        let text = plain(&raw.replace('`', "_"));
-        let Some(text) = self.joined(text.trim_end()) else {
-            return;
-        };
-        let line = Line::new(self.dump.lines, &text);
-        if line.words.is_empty() {
-            return;
+        for text in self.unwrap.lines(&raw) {
+            self.record(&text, cut);
         }
-        if self.dump.first_line.is_empty() {
-            self.dump.first_line = quoted(bytes.trim_ascii(), 60);
-        }
-        if read_proc::continues(self, &line) {
+    }
+
+    /// Takes one line of the dump itself.
+    fn record(&mut self, text: &str, cut: bool) {
+        let text = plain(&text.replace('`', "_"));
+        let cut = cut || text.len() > MAX_LINE;
+        let end = text.floor_char_boundary(MAX_LINE);
+        let line = Line::new(self.dump.lines, text.get(..end).unwrap_or(""));
+        if line.words.is_empty() || read_proc::continues(self, &line) {
             return;
         }
         let understood = read_example::line(self, &line)
@@ -230,22 +246,6 @@ impl Reader {
         }
     }
 
-    /// The line with what was carried over from the one before; `None` while it goes on. Mail in
-    /// quoted-printable breaks long lines with `=` and writes `=` as `=3D`.
-    fn joined(&mut self, text: &str) -> Option<String> {
-        let mut text = format!("{}{text}", std::mem::take(&mut self.carried));
-        if text.ends_with('=') && text.len() < MAX_LINE {
-            text.pop();
-            self.carried = text;
-            self.quoted = true;
-            return None;
-        }
-        if self.quoted {
-            text = text.replace("=3D", "=").replace("=20", " ");
-        }
-        Some(text)
-    }
-
     /// Opens a new table for `cpu` when `index` does not come after the one before.
     pub fn table_entry(&mut self, cpu: u32, index: u8) {
         self.dump.listing.last_line = self.dump.lines;
@@ -258,6 +258,9 @@ impl Reader {
 
     /// Puts the /proc/mtrr block where it belongs, once the input has ended.
     fn finish(mut self) -> Dump {
+        for text in self.unwrap.finish() {
+            self.record(&text, false);
+        }
         read_proc::continues(&mut self, &Line::new(0, ""));
         read_cleanup::finish(&mut self);
         self.positional.settle(&mut self.dump);

@@ -266,7 +266,7 @@ fn may_be_high(msr: u32, half: u64) -> bool {
 pub const IORRS: Range<u32> = MsrAddr::iorr_base(0).0..MsrAddr::iorr_base(IORR_COUNT).0;
 
 /// Whether this tool has a use for a register.
-fn is_ours(msr: u32) -> bool {
+pub fn is_ours(msr: u32) -> bool {
     matches!(
         MsrAddr(msr),
         MsrAddr::MTRRCAP
