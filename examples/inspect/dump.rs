@@ -8,6 +8,7 @@ use mtrr_pat::routing::Routing;
 
 use super::digits::Digits;
 use super::kernel_lines::Subject;
+use super::page_types::PageTypes;
 use super::quote::quoted;
 
 /// Most CPUs kept of one input.
@@ -274,6 +275,8 @@ pub struct Dump {
     pub cores: BTreeMap<u32, (u32, u32)>,
     /// What the kernel that wrote the log had to say.
     pub hints: Vec<Hint>,
+    /// What the kernel says of mapped pages.
+    pub page_types: PageTypes,
     /// What the reader had to do otherwise than asked, in sentences.
     pub notes: Vec<String>,
     /// Lines that could not be read: line and why.
@@ -363,6 +366,12 @@ impl Dump {
             .any(|regs| regs.has_mtrr() || regs.pat.is_some() || regs.syscfg.is_some())
             && self.pat_after.is_none()
             && self.proc_mtrr.is_none()
-            && self.hints.is_empty()
+            && !self.speaks()
+    }
+
+    /// Whether there is something to say of the input without a register in it.
+    pub fn speaks(&self) -> bool {
+        let counted = self.stated_count.is_some();
+        !self.hints.is_empty() || !self.page_types.is_empty() || counted
     }
 }

@@ -231,5 +231,6 @@ fn of_input(machine: &Machine) -> Vec<Finding> {
         });
     }
     findings.extend(kernel_says::findings(machine));
+    findings.extend(dump.page_types.findings());
     findings
 }

@@ -106,7 +106,7 @@ pub fn resolve(dump: Dump, flag: Option<PhysBits>, default: Option<MemType>) -> 
     let first = first.or_else(|| dump.cpus.iter().next());
     let boot = first.map(|(number, regs)| (*number, complete(regs, &dump, default)));
     // A log of complaints alone still has something to say.
-    let boot = boot.or_else(|| (!dump.hints.is_empty()).then(|| (0, Regs::default())));
+    let boot = boot.or_else(|| dump.speaks().then(|| (0, Regs::default())));
     let mut machine = Machine {
         cpus: Vec::new(),
         routing: Vec::new(),

@@ -11,6 +11,7 @@ use super::quote::quoted;
 use super::unwrap::Unwrap;
 use super::words::{Line, plain};
 use super::{read_cleanup, read_example, read_firmware, read_kernel, read_msr, read_proc};
+use super::{read_linuxbios, read_map, read_pat, read_windbg};
 
 /// Bytes of a line that are looked at; the rest is skipped.
 pub const MAX_LINE: usize = 4096;
@@ -31,6 +32,10 @@ pub enum Section {
     Fixed,
     /// After "MTRR variable ranges".
     Variable,
+    /// After "MTRR map: ".
+    Map,
+    /// After WinDbg's "MTRR:  Var 8, ..".
+    WinDbg,
     /// After an `rdmsr` command: the register, and the CPU the next bare value is for.
     Rdmsr {
         /// The register.
@@ -136,9 +141,10 @@ fn read_line(input: &mut dyn BufRead, keep: &mut Vec<u8>) -> io::Result<(usize, 
 }
 
 /// What a line outside a list must contain to be of a format known here.
-const KEYS: [&[u8]; 38] = [
+const KEYS: [&[u8]; 39] = [
     b"memtype",
     b"ioremap",
+    b"conflicting",
     b"Linux version",
     b"Reg ",
     b"variable range",
@@ -229,10 +235,14 @@ impl Reader {
             return;
         }
         let understood = read_example::line(self, &line)
+            || read_windbg::line(self, &line)
+            || read_pat::line(self, &line)
+            || read_map::line(self, &line)
             || read_msr::line(self, &line)
             || read_proc::line(self, &line)
             || read_kernel::line(self, &line)
             || read_cleanup::line(self, &line)
+            || read_linuxbios::line(self, &line)
             || read_firmware::line(self, &line);
         if understood {
             self.dump.understood += 1;

@@ -53,8 +53,6 @@ fn coreboot_setup(reader: &mut Reader, line: &Line<'_>) -> bool {
         let numbers =
             numbers.and_then(|(wb, uc)| Some((wb.parse().ok()?, uc.trim().parse().ok()?)));
         reader.dump.listing.lengths = numbers.filter(|_| !reader.temporary);
-    } else if line.text.contains("call enable_fixed_mtrr()") {
-        reader.dump.cpu(cpu).fixed_enabled = Some(true);
     } else if line.text.contains("Fixed MTRRs") && line.text.contains("abled") {
         reader.dump.cpu(cpu).fixed_enabled = Some(line.text.contains("Enabled"));
     } else if line.text.contains("Variable MTRRs:") && line.text.contains("abled") {
