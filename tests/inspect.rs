@@ -20,6 +20,8 @@ mod kernel_lines;
 mod mail;
 #[path = "inspect/missing.rs"]
 mod missing;
+#[path = "inspect/pages.rs"]
+mod pages;
 #[path = "inspect/partial.rs"]
 mod partial;
 #[path = "inspect/plans.rs"]
@@ -30,6 +32,8 @@ mod quotes;
 mod routing;
 #[path = "inspect/width.rs"]
 mod width;
+#[path = "inspect/wrapped.rs"]
+mod wrapped;
 
 use serde_json::Value;
 

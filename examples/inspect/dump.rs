@@ -224,8 +224,8 @@ pub struct Listing {
     pub every: bool,
     /// Its form leaves out what is off.
     pub used_only: bool,
-    /// Its last line.
-    pub last_line: u64,
+    /// How many lines had been read with its last one.
+    pub last_record: u64,
     /// How many ranges it has, where it says so: with default WB and with default UC.
     pub lengths: Option<(u8, u8)>,
     /// Ranges whose line could not be read.
@@ -255,8 +255,8 @@ pub struct Dump {
     pub stated_count: Option<u8>,
     /// The list of variable ranges.
     pub listing: Listing,
-    /// The last line that is not blank.
-    pub last_line: u64,
+    /// Lines of text that are not blank, as they are once unwrapped.
+    pub records: u64,
     /// Usable RAM, half-open.
     pub ram: Vec<(u64, u64)>,
     /// End of RAM from a page count (`last_pfn`).
@@ -346,8 +346,8 @@ impl Dump {
     }
 
     /// Notes that the line of a variable range could not be read.
-    pub fn broken_range(&mut self, line: u64, index: u8) {
-        self.listing.last_line = line;
+    pub fn broken_range(&mut self, index: u8) {
+        self.listing.last_record = self.records;
         if usize::from(index) < MAX_VARIABLE && !self.listing.broken.contains(&index) {
             self.listing.broken.push(index);
         }

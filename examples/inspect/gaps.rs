@@ -104,7 +104,7 @@ impl Gaps {
     /// length and what comes after it tell.
     fn end_of_list(&mut self, regs: &Regs, dump: &Dump, top: u8) {
         let length = usize::from(top);
-        let goes_on = dump.last_line > dump.listing.last_line;
+        let goes_on = dump.records > dump.listing.last_record;
         let last_off = regs.variable.values().next_back() == Some(&Variable::Off);
         let usual = USUAL_COUNTS.contains(&length);
         let plausible = usual || goes_on && length.is_multiple_of(2);
@@ -169,7 +169,7 @@ impl Gaps {
     pub fn sentences(&self, regs: &Regs, dump: &Dump) -> Vec<String> {
         let mut out = self.lacks(dump);
         let list_ends_input =
-            dump.listing.last_line > 0 && dump.last_line <= dump.listing.last_line;
+            dump.listing.last_record > 0 && dump.records <= dump.listing.last_record;
         if !self.variable() && self.count.is_none() && list_ends_input {
             let last = regs.variable.keys().next_back().copied().unwrap_or(0);
             out.push(format!(

@@ -95,7 +95,9 @@ impl Html {
             match (name.as_ref(), ends) {
                 ("tr", false) => in_row = true,
                 ("tr", true) | ("table", _) => in_row = false,
-                ("td" | "th", true) => now.get_or_insert_default().push_str(" | "),
+                ("td" | "th", false) if now.as_ref().is_some_and(|row| !row.trim().is_empty()) => {
+                    now.get_or_insert_default().push_str(" | ");
+                }
                 _ => {}
             }
             let block = BLOCKS.contains(&name.as_ref());
@@ -190,7 +192,7 @@ mod tests {
             .iter()
             .flat_map(|line| line.split_whitespace())
             .collect();
-        assert_eq!(words, ["0x200", "|", "0x6", "|"]);
+        assert_eq!(words, ["0x200", "|", "0x6"]);
         assert_eq!(all.iter().filter(|line| line.contains("0x")).count(), 1);
         assert_eq!(html.finish(), None);
     }

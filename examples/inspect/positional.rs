@@ -37,7 +37,7 @@ impl Positional {
         for (msr, count) in self.counts.iter().filter(|(_, count)| **count != usual) {
             let name = mtrr_pat::regs::MsrAddr(*msr);
             let why = format!("{count} values of {name}, {usual} of most others: a line is lost");
-            dump.complain(dump.last_line, why);
+            dump.complain(dump.lines, why);
             let alike = same_everywhere(dump, *msr, *count);
             let keep = match *count > usual {
                 true => usual,

@@ -205,12 +205,11 @@ impl Reader {
     /// Takes one line of the input.
     fn line(&mut self, bytes: &[u8], cut: bool) {
         self.dump.lines += 1;
-        if !bytes.trim_ascii().is_empty() {
-            self.dump.last_line = self.dump.lines;
-        }
         let waiting = self.pending.is_some() || self.unwrap.goes_on();
         let in_list = waiting || self.dump.lines <= self.list_until;
         if !in_list && !self.dump.first_line.is_empty() && !may_matter(bytes, &self.starts) {
+            let text = bytes.iter().any(u8::is_ascii_alphanumeric);
+            self.dump.records += u64::from(text);
             return;
         }
         if self.dump.first_line.is_empty() && !bytes.trim_ascii().is_empty() {
@@ -229,9 +228,14 @@ impl Reader {
     fn record(&mut self, text: &str, cut: bool) {
         let text = plain(&text.replace('`', "_"));
         let cut = cut || text.len() > MAX_LINE;
-        let end = text.floor_char_boundary(MAX_LINE);
-        let line = Line::new(self.dump.lines, text.get(..end).unwrap_or(""));
-        if line.words.is_empty() || read_proc::continues(self, &line) {
+        let end = (0..=MAX_LINE.min(text.len())).rfind(|at| text.is_char_boundary(*at));
+        let line = Line::new(self.dump.lines, text.get(..end.unwrap_or(0)).unwrap_or(""));
+        // Brackets and the like are no text.
+        if line.atoms.is_empty() {
+            return;
+        }
+        self.dump.records += 1;
+        if read_proc::continues(self, &line) {
             return;
         }
         let understood = read_example::line(self, &line)
@@ -258,7 +262,7 @@ impl Reader {
 
     /// Opens a new table for `cpu` when `index` does not come after the one before.
     pub fn table_entry(&mut self, cpu: u32, index: u8) {
-        self.dump.listing.last_line = self.dump.lines;
+        self.dump.listing.last_record = self.dump.records;
         let last = self.last_index.insert(cpu, index);
         if last.is_none_or(|last| index <= last) {
             self.dump.tables += u32::from(cpu == 0);

@@ -115,7 +115,7 @@ fn base_mask(reader: &mut Reader, line: &Line<'_>) -> bool {
             reader
                 .dump
                 .complain(line.number, "cut short: a variable range without a base");
-            reader.dump.broken_range(line.number, index);
+            reader.dump.broken_range(index);
         }
         return cut;
     };
@@ -128,7 +128,7 @@ fn base_mask(reader: &mut Reader, line: &Line<'_>) -> bool {
             reader
                 .dump
                 .complain(line.number, "cut short: a variable range without a mask");
-            reader.dump.broken_range(line.number, index);
+            reader.dump.broken_range(index);
         }
         return table;
     };
@@ -137,7 +137,7 @@ fn base_mask(reader: &mut Reader, line: &Line<'_>) -> bool {
         reader
             .dump
             .complain(line.number, "cut short: a variable range without a type");
-        reader.dump.broken_range(line.number, index);
+        reader.dump.broken_range(index);
         return true;
     }
     if table {

@@ -288,7 +288,7 @@ pub fn store(reader: &mut Reader, cpu: u32, msr: u32, value: u64) -> bool {
     }
     reader.msr_list = true;
     if (0x200..0x250).contains(&msr) {
-        reader.dump.listing.last_line = reader.dump.lines;
+        reader.dump.listing.last_record = reader.dump.records;
     }
     store_in(reader.dump.cpu(cpu), msr, value);
     true

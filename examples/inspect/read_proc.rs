@@ -27,7 +27,7 @@ fn proc_mtrr(reader: &mut Reader, line: &Line<'_>) -> bool {
             reader
                 .dump
                 .complain(line.number, "cut short: a register without a base");
-            reader.dump.broken_range(line.number, index);
+            reader.dump.broken_range(index);
         }
         return line.words.len() == at + 1;
     };
@@ -49,7 +49,7 @@ fn proc_mtrr(reader: &mut Reader, line: &Line<'_>) -> bool {
                 memtype,
             };
             reader.proc_mtrr.insert(index, range);
-            reader.dump.listing.last_line = line.number;
+            reader.dump.listing.last_record = reader.dump.records;
         }
         // The rest may be on the next line.
         Err(why) if why.starts_with("cut short") && line.number > 0 => {
@@ -57,7 +57,7 @@ fn proc_mtrr(reader: &mut Reader, line: &Line<'_>) -> bool {
         }
         Err(why) => {
             reader.dump.complain(line.number, why);
-            reader.dump.broken_range(line.number, index);
+            reader.dump.broken_range(index);
         }
     }
     true
@@ -84,7 +84,7 @@ pub fn continues(reader: &mut Reader, line: &Line<'_>) -> bool {
     };
     reader.dump.complain(number, why);
     if let Some(index) = text.split_whitespace().find_map(register) {
-        reader.dump.broken_range(number, index);
+        reader.dump.broken_range(index);
     }
     false
 }

@@ -35,10 +35,18 @@ fn starts(line: &str) -> Vec<usize> {
         .split_whitespace()
         .map(|word| (word.as_ptr() as usize - line.as_ptr() as usize, word))
         .collect();
-    (0..words.len())
-        .filter(|n| opens(words.get(*n..).unwrap_or_default()))
-        .filter_map(|n| words.get(n).map(|(at, _)| *at))
-        .collect()
+    let mut starts = Vec::new();
+    let mut next = None;
+    for (n, (at, _)) in words.iter().enumerate() {
+        let opened = opens(words.get(n..).unwrap_or_default());
+        if opened.is_some() || next == Some(n) {
+            starts.push(*at);
+        }
+        if let Some(length) = opened {
+            next = (length > 0).then_some(n + length);
+        }
+    }
+    starts
 }
 
 /// `[    0.000000]`
@@ -54,23 +62,29 @@ fn is_stamp(text: &str) -> bool {
             .is_some_and(|(seconds, rest)| digits(seconds) && rest.len() == 6 && digits(rest))
 }
 
-/// Whether a record begins at the first of `words`.
-fn opens(words: &[(usize, &str)]) -> bool {
-    let word = |n: usize| words.get(n).map_or("", |(_, word)| *word);
+/// Whether a record begins at the first of `words`, and how many words it has; 0 when that varies.
+fn opens(record: &[(usize, &str)]) -> Option<usize> {
+    let word = |n: usize| record.get(n).map_or("", |(_, word)| *word);
     let number = |word: &str| word.parse::<u8>().is_ok();
     let (first, second) = (word(0), word(1));
+    let varies = |opens: bool| opens.then_some(0);
     match first {
-        "MTRR" => return matches!(second, "default" | "fixed" | "variable" | "map:"),
-        "BIOS-e820:" | "TOM2:" | "x86/PAT:" | "last_pfn" => return true,
-        "total" => return second == "RAM" && word(2) == "covered:",
-        "original" | "New" => return second == "variable",
-        "reg" => return number(second.trim_end_matches(',')) && word(2) == "base:",
+        "MTRR" => return varies(matches!(second, "default" | "fixed" | "variable" | "map:")),
+        "BIOS-e820:" | "TOM2:" | "x86/PAT:" | "last_pfn" => return Some(0),
+        "total" => return varies(second == "RAM" && word(2) == "covered:"),
+        "original" | "New" => return varies(second == "variable"),
+        "reg" => return varies(number(second.trim_end_matches(',')) && word(2) == "base:"),
         _ => {}
     }
-    if number(first) {
-        return second == "disabled" || second == "base" && word(3) == "mask";
+    match number(first) {
+        true if second == "disabled" => Some(2),
+        true if second == "base" && word(3) == "mask" => {
+            Some(words::memtype(word(5)).map_or(0, |_| 6))
+        }
+        true => None,
+        false if fixed_range(first, second) => Some(2),
+        false => varies(proc_mtrr(first) || register(first)),
     }
-    proc_mtrr(first) || fixed_range(first, second) || register(first)
 }
 
 /// `reg00:` or `reg00:base=..`

@@ -32,8 +32,8 @@ impl Machine {
 
     /// Whether the list of variable ranges is the last thing in the input.
     pub fn list_ends_input(&self) -> bool {
-        let last = self.dump.listing.last_line;
-        last > 0 && self.dump.last_line <= last
+        let last = self.dump.listing.last_record;
+        last > 0 && self.dump.records <= last
     }
 
     /// What would show what is missing.

@@ -62,6 +62,10 @@ pub fn find(dump: &Dump, flag: Option<PhysBits>, notes: &mut Vec<String>) -> (Ph
     }
     let needed = needed_bits(dump);
     let bits = PhysBits::new(needed.clamp(USUAL, 52)).unwrap_or(PhysBits::MAX);
+    // Without a range the width is of no interest.
+    if entries(dump).next().is_none() {
+        return (bits, BitsFrom::Assumed);
+    }
     notes.push(format!(
         "assumed: {} physical address bits (the dump does not say, its ranges need {needed}); \
          --phys-bits sets it",
