@@ -102,8 +102,8 @@ fn reserved(reader: &mut Reader, line: &Line<'_>) -> bool {
     let brackets = text.starts_with("[mem ");
     let range = text.trim_start_matches("[mem ");
     let Some((start, end)) = range.split([',', ' ', ']']).next().and_then(span) else {
-        // "ioremap reserve_memtype failed -22": the line before said it.
-        return true;
+        // "ioremap reserve_memtype failed -22"
+        return false;
     };
     let asked = text.split("req ").nth(1).and_then(memtype);
     reader.dump.page_types.refuse(Refused {
