@@ -8,9 +8,9 @@ use mtrr_pat::routing::Routing;
 use serde_json::{Value, json};
 
 use super::gaps::Whole;
-use super::map;
-use super::plan::{self, Advice, Minimum};
+use super::plan::{Advice, Minimum};
 use super::report::Report;
+use super::{json_plan, json_type, map, verdict};
 
 /// The object for `report`.
 pub fn object(report: &Report) -> Value {
@@ -19,7 +19,9 @@ pub fn object(report: &Report) -> Value {
     let known = |known: bool, value: Option<bool>| if known { json!(value) } else { Value::Null };
     let enabled = boot.map(|boot| boot.def_type.enabled());
     let has_mtrr = boot.is_some_and(|boot| boot.cap.is_some());
+    let verdict = verdict::of(report);
     json!({
+        "verdict": { "state": verdict.state.name(), "text": verdict.text },
         "phys_bits": machine.bits.get(),
         "phys_bits_from": machine.bits_from.name(),
         "enabled": known(has_mtrr && machine.on_known(), enabled),
@@ -41,6 +43,9 @@ pub fn object(report: &Report) -> Value {
         "cpus": cpus(report),
         "pat": boot.and_then(|boot| boot.pat).map(pat),
         "routing": machine.routing.first().map(routing),
+        "want": (!report.wants.is_empty()).then(|| json_plan::proposed(report)),
+        "repair": report.repair.as_ref().map(|repair| json_plan::repair(report, repair)),
+        "type": report.addr.map(|addr| json_type::answer(report, addr)),
     })
 }
 
@@ -59,7 +64,7 @@ fn routing(of: &Routing) -> Value {
 }
 
 /// An address.
-fn hex(addr: u64) -> Value {
+pub fn hex(addr: u64) -> Value {
     Value::String(format!("{addr:#x}"))
 }
 
@@ -140,19 +145,13 @@ fn registers(report: &Report) -> Value {
         let minimum = advice.map(pick).unwrap_or_default();
         json!({ "UC": minimum.uc, "WB": minimum.wb })
     };
-    let layout: Vec<Value> = advice
-        .and_then(|advice| advice.best.as_ref())
-        .map(plan::blocks)
-        .unwrap_or_default()
-        .into_iter()
-        .map(|(base, size, memtype)| {
-            json!({ "base": hex(base), "size": hex(size), "type": memtype.short() })
-        })
-        .collect();
+    let best = advice.and_then(|advice| advice.best.as_ref());
+    let layout = best.map(json_plan::layout).unwrap_or_default();
     json!({
         "used": report.used(),
         "total": report.machine.count_known.then(|| report.total()),
         "min_strict": minimum(|advice| advice.strict),
+        "min_here": minimum(|advice| advice.here),
         "min_relaxed": minimum(|advice| advice.relaxed),
         "layout": layout,
     })

@@ -1,8 +1,10 @@
 //! From what a dump says to whole register files: every assumption made on the way is noted.
 
+use mtrr_pat::layout::FixedRanges;
+use mtrr_pat::lookup::Run;
 use mtrr_pat::memtype::MemType;
 use mtrr_pat::pat::Pat;
-use mtrr_pat::ranges::PhysBits;
+use mtrr_pat::ranges::{FIXED_END, PhysBits};
 use mtrr_pat::regs::{MtrrCap, MtrrDefType, SysCfg};
 use mtrr_pat::routing::Routing;
 use mtrr_pat::snapshot::Snapshot;
@@ -66,7 +68,7 @@ impl Machine {
     }
 
     /// The boot CPU's registers as they would act with E set and without AMD's TOP_MEM2: what
-    /// the variable ranges alone say. Layouts are planned for this.
+    /// the variable ranges alone say.
     pub fn programmed(&self) -> Option<Snapshot> {
         let mut snapshot = *self.boot()?;
         snapshot.def_type = MtrrDefType::from_raw(snapshot.def_type.raw() | MtrrDefType::E);
@@ -74,29 +76,103 @@ impl Machine {
         Some(snapshot)
     }
 
+    /// The boot CPU's registers as they act with E set, TOP_MEM2 included. Layouts are planned
+    /// for this. Fixed ranges that the dump does not show decide below 1 MiB all the same.
+    pub fn acting(&self) -> Option<Snapshot> {
+        let mut snapshot = *self.boot()?;
+        let cap = snapshot.cap?;
+        let mut def_type = snapshot.def_type.raw() | MtrrDefType::E;
+        if !self.fixed_known && self.fixed_ranges() == FixedRanges::On {
+            snapshot.cap = Some(cap | MtrrCap::FIX);
+            def_type |= MtrrDefType::FE;
+        }
+        snapshot.def_type = MtrrDefType::from_raw(def_type);
+        Some(snapshot)
+    }
+
+    /// Whether the fixed ranges decide below 1 MiB: unless the dump says that there are none, or
+    /// that they are off.
+    pub fn fixed_ranges(&self) -> FixedRanges {
+        let first = self.cpus.first();
+        let regs = first.and_then(|(number, _)| self.dump.cpus.get(number));
+        let none = |cap: u64| cap & MtrrCap::FIX.bits() == 0;
+        match regs {
+            Some(regs) if regs.cap.is_some_and(none) => FixedRanges::Off,
+            Some(regs) if regs.fixed_enabled == Some(false) => FixedRanges::Off,
+            _ => FixedRanges::On,
+        }
+    }
+
+    /// First address that the variable ranges decide.
+    pub fn variable_start(&self) -> u64 {
+        match self.fixed_ranges() {
+            FixedRanges::On => FIXED_END,
+            FixedRanges::Off => 0,
+        }
+    }
+
+    /// Bytes of RAM that the kernel says it leaves out because they are not write-back.
+    pub fn lost_bytes(&self) -> Option<u64> {
+        let said = |text: &str| {
+            let (_, rest) = text.split_once("losing ")?;
+            let (number, _) = rest.split_once("MB")?;
+            number.trim().parse::<u64>().ok()?.checked_mul(1 << 20)
+        };
+        let hints = &self.dump.hints;
+        hints.iter().find_map(|(_, text)| said(text))
+    }
+
     /// From where on addresses are free in a relaxed plan, and how that is known: above RAM, but
     /// never below 4 GiB, where devices are.
     pub fn free_from(&self) -> Option<(u64, &'static str)> {
-        let forced = super::plan::forced_end(self);
-        if let Some(end) = self.ram_end.max(forced) {
-            let why = if forced == Some(end) {
-                "TOP_MEM2"
-            } else {
-                "the end of RAM in the dump"
-            };
-            return Some((end.max(FOUR_GIB), why));
+        const TOLD: &str = "the end of RAM in the dump";
+        const BELOW: &str = "RAM in the dump ends below it";
+        let acting = self.acting()?;
+        let end = self.write_back_end(&acting);
+        if let Some(top) = super::plan::forced_end(&acting).filter(|top| Some(*top) >= self.ram_end)
+        {
+            let above = end.filter(|end| *end > top);
+            return Some(above.map_or((top, "TOP_MEM2"), |end| (end, WRITE_BACK)));
         }
-        let snapshot = self.programmed()?;
-        if snapshot.def_type.memtype() == Ok(MemType::WriteBack) {
-            return None;
+        let told = self.ram_end.filter(|end| self.is_whole(*end, &acting));
+        match (told, end) {
+            (Some(told), _) if told >= FOUR_GIB => Some((told, TOLD)),
+            (Some(_), _) => Some((FOUR_GIB, BELOW)),
+            (None, Some(end)) => Some((end.max(FOUR_GIB), WRITE_BACK)),
+            (None, None) => None,
         }
-        Map::new(&snapshot)
-            .runs
-            .iter()
-            .rfind(|run| run.memtype == MemType::WriteBack.into())
-            .map(|run| (run.end.max(FOUR_GIB), "the end of write-back memory"))
+    }
+
+    /// Whether the dump tells where RAM is, or at least where it ends.
+    pub fn ram_told(&self) -> bool {
+        let acting = self.acting();
+        let told = |acting| self.ram_end.is_some_and(|end| self.is_whole(end, &acting));
+        acting.is_some_and(told)
+    }
+
+    /// Where write-back memory ends, if the default type is another.
+    fn write_back_end(&self, acting: &Snapshot) -> Option<u64> {
+        let write_back = MemType::WriteBack.into();
+        let runs = Map::new(acting).runs;
+        let last = runs.iter().rfind(|run| run.memtype == write_back)?;
+        (acting.def_type.memtype() != Ok(MemType::WriteBack)).then_some(last.end)
+    }
+
+    /// Whether RAM really ends there: a page count may be that of low memory alone, and a memory
+    /// map may be cut. Then there is write-back memory above 4 GiB of which it knows nothing.
+    fn is_whole(&self, ram_end: u64, acting: &Snapshot) -> bool {
+        if acting.def_type.memtype() == Ok(MemType::WriteBack) {
+            return !self.ram.is_empty() || ram_end > FOUR_GIB;
+        }
+        let write_back = MemType::WriteBack.into();
+        let high = |run: &&Run| run.memtype == write_back && run.start >= FOUR_GIB;
+        let runs = Map::new(acting).runs;
+        !runs.iter().filter(high).any(|run| run.start >= ram_end)
     }
 }
+
+/// How the end of RAM is guessed where the dump does not tell it.
+const WRITE_BACK: &str = "the end of write-back memory";
 
 /// Fills the gaps of `dump`. `flag` is `--phys-bits`, `default` is `--default`.
 pub fn resolve(dump: Dump, flag: Option<PhysBits>, default: Option<MemType>) -> Machine {

@@ -5,37 +5,64 @@ use std::fmt::Write as _;
 use mtrr_pat::lookup::Run;
 use mtrr_pat::ranges::FIXED_END;
 
+use super::doubt::Piece;
 use super::map;
 use super::report::Report;
 use super::strip;
 use super::style::Look;
 use super::text_parts::{address_width, cpus, pat, routing, wrapped};
 use super::text_plan;
+use super::verdict::{self, State, Verdict};
 
-/// Most rows of a table.
-const MOST_ROWS: usize = 200;
+/// Most rows of the map.
+const MOST_ROWS: usize = 40;
 
-/// The whole report.
+/// The whole report: the verdict, what to do, the map, and the rest.
 pub fn draw(report: &Report, look: Look) -> String {
-    let mut out = head(report, look);
+    let verdict = verdict::of(report);
+    let mut out = verdict_line(&verdict, look);
+    match (&report.repair, &report.wanted) {
+        (_, Some(wanted)) if !report.wants.is_empty() => {
+            out.push_str(&text_plan::wanted(report, wanted, look));
+        }
+        (Some(repair), _) => out.push_str(&text_plan::repair(report, repair, look)),
+        _ if report.crowded() => out.push_str(&fewest(report, look)),
+        _ => {}
+    }
+    out.push('\n');
+    out.push_str(&head(report, look));
     if report.machine.map_known() {
         out.push_str(&table(report, look));
         out.push_str(&registers(report, look));
     }
+    out.push_str(&notes(report, look));
     out.push_str(&routing(report, look));
-    out.push_str(&findings(report, look));
+    out.push_str(&findings(report, &verdict, look));
     out.push_str(&cpus(report, look));
-    if let Some(advice) = &report.advice {
-        out.push_str(&text_plan::advice(report, advice, look));
-    }
-    if let Some(wanted) = &report.wanted {
-        out.push_str(&text_plan::wanted(report, wanted, look));
+    if !report.wants.is_empty() || !report.crowded() {
+        out.push_str(&fewest(report, look));
     }
     out.push_str(&pat(report, look));
     out
 }
 
-/// What kind of machine this is, and what was assumed.
+/// How few ranges would do.
+fn fewest(report: &Report, look: Look) -> String {
+    let advice = report.advice.as_ref();
+    advice.map_or(String::new(), |advice| {
+        text_plan::advice(report, advice, look)
+    })
+}
+
+/// The one line that says it all.
+fn verdict_line(verdict: &Verdict, look: Look) -> String {
+    let word = verdict.state.title();
+    let text = wrapped(&format!("{word}: {}", verdict.text), look.columns, "  ");
+    let painted = look.severity(verdict.state.severity(), word);
+    text.replacen(word, &painted, 1) + "\n"
+}
+
+/// What kind of machine this is.
 fn head(report: &Report, look: Look) -> String {
     let machine = &report.machine;
     let mut out = String::new();
@@ -84,12 +111,18 @@ fn head(report: &Report, look: Look) -> String {
         "{}",
         look.heading(&wrapped(&facts.join(", "), look.columns, ""))
     );
-    for note in &machine.notes {
-        let _ = writeln!(
-            out,
-            "{}",
-            look.dim(&wrapped(&format!("- {note}"), look.columns, "  "))
-        );
+    out
+}
+
+/// What was assumed, and what the input lacks.
+fn notes(report: &Report, look: Look) -> String {
+    let mut out = String::new();
+    if !report.machine.notes.is_empty() {
+        let _ = writeln!(out, "\n{}", look.heading("Assumed and noted"));
+    }
+    for note in &report.machine.notes {
+        let text = wrapped(&format!("- {note}"), look.columns, "  ");
+        let _ = writeln!(out, "{}", look.dim(&text));
     }
     out
 }
@@ -107,7 +140,8 @@ fn table(report: &Report, look: Look) -> String {
     };
     let width = address_width(machine.bits);
     let pieces = report.doubt.pieces(map);
-    for piece in pieces.iter().take(MOST_ROWS) {
+    let (first, rest) = pieces.split_at(pieces.len().min(MOST_ROWS));
+    for piece in first {
         let run = &piece.run;
         if !piece.certain {
             let _ = writeln!(
@@ -133,12 +167,10 @@ fn table(report: &Report, look: Look) -> String {
             map::decided_by(boot, run),
         );
     }
-    if map.cut || pieces.len() > MOST_ROWS {
-        let _ = writeln!(
-            out,
-            "  ... more: {} of them shown",
-            pieces.len().min(MOST_ROWS)
-        );
+    if !rest.is_empty() {
+        let more = if map.cut { "at least " } else { "" };
+        let text = format!("  ... {more}{} pieces more: {}", rest.len(), summed(rest));
+        let _ = writeln!(out, "{}", wrapped(&text, look.columns, "    "));
     }
     out
 }
@@ -160,6 +192,29 @@ fn unless(report: &Report, run: &Run) -> String {
     } else {
         format!("{} ({by}) unless a missing range overlaps", run.memtype)
     }
+}
+
+/// Pieces by type: `2048 uncachable (2 GiB)`.
+fn summed(pieces: &[Piece]) -> String {
+    let mut kinds: Vec<(String, usize, u64)> = Vec::new();
+    for piece in pieces {
+        let name = match piece.certain {
+            true => piece.run.memtype.to_string(),
+            false => "not known".into(),
+        };
+        let size = piece.run.bytes();
+        match kinds.iter_mut().find(|(known, ..)| *known == name) {
+            Some((_, count, bytes)) => {
+                *count += 1;
+                *bytes = bytes.saturating_add(size);
+            }
+            None => kinds.push((name, 1, size)),
+        }
+    }
+    let kinds = kinds
+        .iter()
+        .map(|(name, count, bytes)| format!("{count} {name} ({})", map::bytes(*bytes)));
+    kinds.collect::<Vec<_>>().join(", ")
 }
 
 /// The variable ranges as firmware set them.
@@ -243,13 +298,14 @@ fn noted(row: &str, note: &str, look: Look) -> String {
 }
 
 /// What is wrong, worst first.
-fn findings(report: &Report, look: Look) -> String {
+fn findings(report: &Report, verdict: &Verdict, look: Look) -> String {
     let mut out = format!("\n{}\n", look.heading("Findings"));
     if report.findings.is_empty() {
-        out.push_str(match report.machine.map_known() {
-            true => "  nothing wrong\n",
-            false => "  none: the input does not show what could be wrong\n",
-        });
+        let text = match verdict.state {
+            State::Unknown => "none: the input does not show what could be wrong",
+            _ => "nothing wrong in what the dump shows",
+        };
+        let _ = writeln!(out, "  {text}");
     }
     for finding in &report.findings {
         let word = finding.severity.name();
