@@ -10,12 +10,16 @@ mod inspect;
 mod addresses;
 #[path = "inspect/cases.rs"]
 mod cases;
+#[path = "inspect/commands.rs"]
+mod commands;
 #[path = "inspect/formats.rs"]
 mod formats;
 #[path = "inspect/hostile.rs"]
 mod hostile;
 #[path = "inspect/kernel_lines.rs"]
 mod kernel_lines;
+#[path = "inspect/linux_mtrr.rs"]
+mod linux_mtrr;
 #[path = "inspect/mail.rs"]
 mod mail;
 #[path = "inspect/missing.rs"]

@@ -15,8 +15,8 @@ use mtrr_pat::snapshot::Snapshot;
 use super::proc_mtrr::{Block, ProcMtrr};
 
 /// States reached before the search only hurries to the end, and before it gives up.
-const PATIENCE: usize = 8_000;
-const LIMIT: usize = 24_000;
+const PATIENCE: usize = 3_000;
+const LIMIT: usize = 12_000;
 
 /// One line for /proc/mtrr.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -25,6 +25,13 @@ enum Step {
     Drop(usize),
     /// `base=.. size=.. type=..`.
     Add(Block),
+}
+
+/// Whether ranges may go that come again, and others come that go again.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Detours {
+    Without,
+    With,
 }
 
 /// What a state on the way does to memory that is the same before and after.
@@ -78,7 +85,10 @@ pub fn lines(acting: &Snapshot, plan: &Plan) -> Result<Lines, String> {
     let target = target(acting, plan);
     let goal = ProcMtrr::of(&target)?.blocks();
     let judge = Judge::new(acting, &target);
-    let found = search(&start, &goal, &judge);
+    // Most maps need no detour, and without any there is much less to search.
+    let found = search(&start, &goal, &judge, Detours::Without)
+        .filter(|(_, harm)| *harm == Harm::default())
+        .or_else(|| search(&start, &goal, &judge, Detours::With));
     let (steps, harm) = found.ok_or("no order of lines is accepted all the way")?;
     Ok(Lines {
         lines: steps.iter().map(line).collect(),
@@ -105,7 +115,12 @@ struct Reached {
 }
 
 /// The cheapest order of lines, or after [`PATIENCE`] the first one found.
-fn search(start: &ProcMtrr, goal: &[Block], judge: &Judge) -> Option<(Vec<Step>, Harm)> {
+fn search(
+    start: &ProcMtrr,
+    goal: &[Block],
+    judge: &Judge,
+    detours: Detours,
+) -> Option<(Vec<Step>, Harm)> {
     let mut reached = vec![Reached {
         state: start.clone(),
         step: None,
@@ -125,7 +140,7 @@ fn search(start: &ProcMtrr, goal: &[Block], judge: &Judge) -> Option<(Vec<Step>,
         if reached.len() > LIMIT {
             return None;
         }
-        for (step, state) in moves(&reached[at].state, goal) {
+        for (step, state) in moves(&reached[at].state, goal, detours) {
             let blocks = state.blocks();
             if seen.contains(&blocks) {
                 continue;
@@ -171,15 +186,14 @@ fn left(blocks: &[Block], goal: &[Block]) -> u64 {
 
 /// What can be done next: ranges that go, ranges that come, and for ranges that must go before
 /// their successors fit inside them, the same bytes as write-through meanwhile.
-fn moves(state: &ProcMtrr, goal: &[Block]) -> Vec<(Step, ProcMtrr)> {
+fn moves(state: &ProcMtrr, goal: &[Block], detours: Detours) -> Vec<(Step, ProcMtrr)> {
     let mut out = Vec::new();
     let blocks = state.blocks();
-    for (index, _) in state
-        .slots
-        .iter()
-        .enumerate()
-        .filter(|(_, slot)| slot.is_some())
-    {
+    let stays = |block: &Block| detours == Detours::Without && goal.contains(block);
+    for (index, slot) in state.slots.iter().enumerate() {
+        if slot.as_ref().is_none_or(stays) {
+            continue;
+        }
         let mut next = state.clone();
         next.disable(index);
         out.push((Step::Drop(index), next));
@@ -189,6 +203,7 @@ fn moves(state: &ProcMtrr, goal: &[Block]) -> Vec<(Step, ProcMtrr)> {
     let leaving = blocks
         .iter()
         .filter(|block| block.memtype == back && !goal.contains(block));
+    let leaving = leaving.filter(|_| detours == Detours::With);
     let adds = goal.iter().copied().chain(leaving.map(stand_in));
     for block in adds.filter(|block| !blocks.contains(block)) {
         let mut next = state.clone();

@@ -8,7 +8,7 @@ use mtrr_pat::routing::Routing;
 use serde_json::{Value, json};
 
 use super::gaps::Whole;
-use super::plan::{Advice, Minimum};
+use super::plan::{self, Advice, Minimum};
 use super::report::Report;
 use super::{json_plan, json_type, map, verdict};
 
@@ -36,6 +36,7 @@ pub fn object(report: &Report) -> Value {
             (_, Whole::Unproved) => Value::Null,
         },
         "missing": machine.missing(),
+        "top_mem2_write_back": boot.and_then(plan::forced_end).map(hex),
         "map": map_of(report, machine.map_known()),
         "variable": variable(report),
         "findings": findings(report),

@@ -16,6 +16,7 @@
 //! - `map`: `{start,end,type,shown}`, the whole space; UC WC WT WP WB, "undefined", or "unknown":
 //!   what the dump lacks decides there. `shown` is the type that the registers in it give
 //! - `variable`: `{index,base,mask,type,valid,note}`; null but for the index where it is missing
+//! - `top_mem2_write_back`: AMD, up to where TOP_MEM2 makes memory above 4 GiB write-back
 //! - `findings`, worst first: `{severity,kind,start,end,text,fix}`; "error", "warning", "info"
 //! - `registers`: `{used,total,min_strict:{UC,WB},min_here,min_relaxed,layout:[{base,size,type}]}`;
 //!   strict leaves AMD's TOP_MEM2 out, here and relaxed do not; the layout is for the default type
@@ -42,11 +43,11 @@ mod gaps;
 mod html;
 pub mod input;
 mod json;
+mod json_plan;
 mod json_text;
+mod json_type;
 mod kernel_lines;
 mod kernel_says;
-mod json_plan;
-mod json_type;
 mod known;
 mod live;
 mod machine;
