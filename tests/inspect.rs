@@ -12,6 +12,8 @@ mod addresses;
 mod cases;
 #[path = "inspect/commands.rs"]
 mod commands;
+#[path = "inspect/decides.rs"]
+mod decides;
 #[path = "inspect/formats.rs"]
 mod formats;
 #[path = "inspect/hostile.rs"]

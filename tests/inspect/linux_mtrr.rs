@@ -74,6 +74,8 @@ impl Kernel {
     pub fn of(object: &Value, assumed: &str) -> Self {
         let end = 1u64 << object["phys_bits"].as_u64().expect("bits");
         let slot = |pair: &Value| {
+            // What the dump does not show is taken for free, as the lines do.
+            pair["mask"].as_str()?;
             let size = (!number(&pair["mask"]) & (end - 1)) + 1;
             let name = long(pair["type"].as_str().expect("a name"));
             let start = number(&pair["base"]) & number(&pair["mask"]) & (end - 1);
