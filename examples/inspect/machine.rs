@@ -12,6 +12,7 @@ use mtrr_pat::snapshot::Snapshot;
 use super::dump::{Dump, Regs};
 use super::fill::{assumed_default, complete, filled, merged, variable_count, words_of};
 use super::gaps::Gaps;
+use super::kernel_lines::Subject;
 use super::map::Map;
 use super::width::{self, BitsFrom};
 
@@ -119,7 +120,11 @@ impl Machine {
             number.trim().parse::<u64>().ok()?.checked_mul(1 << 20)
         };
         let hints = &self.dump.hints;
-        hints.iter().find_map(|(_, text)| said(text))
+        if hints.iter().any(|hint| hint.subject == Subject::CleanedUp) {
+            // Its own arrangement of the ranges loses it, not the one in the dump.
+            return None;
+        }
+        hints.iter().find_map(|hint| said(&hint.text))
     }
 
     /// From where on addresses are free in a relaxed plan, and how that is known: above RAM, but
