@@ -36,6 +36,8 @@ mod plans;
 mod quotes;
 #[path = "inspect/routing.rs"]
 mod routing;
+#[path = "inspect/states.rs"]
+mod states;
 #[path = "inspect/width.rs"]
 mod width;
 #[path = "inspect/wrapped.rs"]

@@ -10,6 +10,7 @@ use super::digits::Digits;
 use super::kernel_lines::Subject;
 use super::page_types::PageTypes;
 use super::quote::quoted;
+use super::states::State;
 
 /// Most CPUs kept of one input.
 pub const MAX_CPUS: usize = 4096;
@@ -285,6 +286,8 @@ pub struct Dump {
     pub more_complaints: u64,
     /// How many tables of variable ranges the input holds; the last one counts.
     pub tables: u32,
+    /// States before the last one, in the order of the input.
+    pub earlier: Vec<State>,
     /// Lines read.
     pub lines: u64,
     /// Lines that said something.

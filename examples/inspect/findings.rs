@@ -6,6 +6,7 @@ use mtrr_pat::diagnose::{self, Context, Kind, diagnose};
 use mtrr_pat::ranges::FIXED_END;
 use mtrr_pat::snapshot::Snapshot;
 
+use super::changes::{self, Change};
 use super::differs;
 use super::gaps::Whole;
 use super::kernel_lines::Subject;
@@ -53,10 +54,11 @@ pub struct Finding {
 }
 
 /// All findings, worst and largest first.
-pub fn all(machine: &Machine) -> Vec<Finding> {
+pub fn all(machine: &Machine, changes: &[Change]) -> Vec<Finding> {
     let mut findings = of_registers(machine);
     findings.extend(of_input(machine));
     findings.extend(incomplete(machine));
+    findings.extend(changes.iter().map(changed));
     findings.sort_by_key(|finding| (finding.severity, std::cmp::Reverse(finding.bytes)));
     findings
 }
@@ -176,6 +178,34 @@ fn incomplete(machine: &Machine) -> Option<Finding> {
         text: what.join("; "),
         fix: machine.ask_for().into(),
     })
+}
+
+/// The input holds states that differ.
+fn changed(change: &Change) -> Finding {
+    const MOST: usize = 4;
+    let lines = changes::lines(change);
+    let mut text = lines
+        .get(..lines.len().min(MOST))
+        .unwrap_or_default()
+        .join("; ");
+    if lines.len() > MOST {
+        text.push_str(&format!("; and {} more", lines.len() - MOST));
+    }
+    Finding {
+        severity: Severity::Warning,
+        kind: "changed".into(),
+        range: change
+            .memory
+            .first()
+            .map(|memory| (memory.start, memory.end - 1)),
+        bytes: change
+            .memory
+            .iter()
+            .map(|memory| memory.end - memory.start)
+            .sum(),
+        text: format!("the input holds two states that differ: {text}"),
+        fix: String::new(),
+    }
 }
 
 /// The input has something to say, but shows no register.

@@ -7,6 +7,7 @@ use mtrr_pat::regs::VariableMtrr;
 use mtrr_pat::routing::Routing;
 use serde_json::{Value, json};
 
+use super::changes::Change;
 use super::gaps::Whole;
 use super::plan::{self, Advice, Minimum};
 use super::report::Report;
@@ -39,6 +40,7 @@ pub fn object(report: &Report) -> Value {
         "top_mem2_write_back": boot.and_then(plan::forced_end).map(hex),
         "map": map_of(report, machine.map_known()),
         "variable": variable(report),
+        "changes": report.changes.iter().map(change).collect::<Vec<_>>(),
         "findings": findings(report),
         "registers": registers(report),
         "cpus": cpus(report),
@@ -47,6 +49,23 @@ pub fn object(report: &Report) -> Value {
         "want": (!report.wants.is_empty()).then(|| json_plan::proposed(report)),
         "repair": report.repair.as_ref().map(|repair| json_plan::repair(report, repair)),
         "type": report.addr.map(|addr| json_type::answer(report, addr)),
+    })
+}
+
+/// From one state in the input to the next.
+fn change(change: &Change) -> Value {
+    let memory = change.memory.iter().map(|memory| {
+        json!({
+            "start": hex(memory.start),
+            "end": hex(memory.end - 1),
+            "before": map::short(memory.before.memtype),
+            "after": map::short(memory.after.memtype),
+        })
+    });
+    json!({
+        "from_line": change.from,
+        "memory": memory.collect::<Vec<_>>(),
+        "registers": change.registers,
     })
 }
 

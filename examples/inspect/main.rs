@@ -17,6 +17,8 @@
 //!   what the dump lacks decides there. `shown` is the type that the registers in it give
 //! - `variable`: `{index,base,mask,type,valid,note}`; null but for the index where it is missing
 //! - `top_mem2_write_back`: AMD, up to where TOP_MEM2 makes memory above 4 GiB write-back
+//! - `changes`, where the input holds several states: `{from_line,memory:[{start,end,before,after}],
+//!   registers:[..]}`, from each state to the next; all else is about the last one
 //! - `findings`, worst first: `{severity,kind,start,end,text,fix}`; "error", "warning", "info"
 //! - `registers`: `{used,total,min_strict:{UC,WB},min_here,min_relaxed,layout:[{base,size,type}]}`;
 //!   strict leaves AMD's TOP_MEM2 out, here and relaxed do not; the layout is for the default type
@@ -31,6 +33,7 @@
 //! - `routing`: `{top_mem,iorr:[{base,mask,valid}],tme_activate}`, what firmware alone sets
 
 mod args;
+mod changes;
 mod decode;
 mod differs;
 mod digits;
@@ -52,6 +55,7 @@ mod known;
 mod live;
 mod machine;
 mod map;
+mod marks;
 mod msr_names;
 mod msr_word;
 mod page_types;
@@ -78,10 +82,12 @@ mod repair;
 mod report;
 mod routing;
 mod shown;
+mod states;
 mod strip;
 mod style;
 mod svg;
 mod text;
+mod text_changes;
 mod text_parts;
 mod text_plan;
 mod typed;

@@ -6,8 +6,10 @@ use std::collections::BTreeMap;
 use std::io::{self, BufRead, Read as _};
 
 use super::dump::{Dump, Variable};
+use super::marks::{self, Marks};
 use super::positional::Positional;
 use super::quote::quoted;
+use super::states::{self, Kept};
 use super::unwrap::Unwrap;
 use super::words::{Line, plain};
 use super::{read_cleanup, read_example, read_firmware, read_kernel, read_msr, read_proc};
@@ -62,8 +64,14 @@ pub struct Reader {
     pub temporary: bool,
     /// The /proc/mtrr block, newest one.
     pub proc_mtrr: BTreeMap<u8, Variable>,
-    /// Register number of the table line before, by CPU: a smaller one opens a new table.
-    last_index: BTreeMap<u32, u8>,
+    /// Where registers came from.
+    pub marks: Marks,
+    /// The lines so far.
+    pub kept: Kept,
+    /// The line before, whether it was skipped as a repetition, and whether commands are repeated.
+    before: String,
+    skipped: bool,
+    doubled: bool,
     /// A /proc/mtrr line that a mail program may have broken: its number and text.
     pub pending: Option<(u64, String)>,
     /// What takes a line out of what it is wrapped in.
@@ -92,7 +100,11 @@ impl Default for Reader {
             msr_list: false,
             temporary: false,
             proc_mtrr: BTreeMap::new(),
-            last_index: BTreeMap::new(),
+            marks: Marks::default(),
+            kept: Kept::default(),
+            before: String::new(),
+            skipped: false,
+            doubled: false,
             pending: None,
             unwrap: Unwrap::default(),
             rearranged: false,
@@ -118,12 +130,12 @@ pub fn read(input: &mut dyn BufRead) -> io::Result<Dump> {
             Err(error) if reader.dump.lines > 0 => {
                 let why = format!("the input ends early here ({error})");
                 reader.dump.complain(reader.dump.lines, why);
-                return Ok(reader.finish());
+                return Ok(states::settle(reader));
             }
             Err(error) => return Err(error),
         };
         if got == 0 {
-            return Ok(reader.finish());
+            return Ok(states::settle(reader));
         }
         reader.line(&bytes, cut);
     }
@@ -206,10 +218,9 @@ impl Reader {
     fn line(&mut self, bytes: &[u8], cut: bool) {
         self.dump.lines += 1;
         let waiting = self.pending.is_some() || self.unwrap.goes_on();
-        let in_list = waiting || self.dump.lines <= self.list_until;
+        let in_list = waiting || self.dump.records <= self.list_until;
         if !in_list && !self.dump.first_line.is_empty() && !may_matter(bytes, &self.starts) {
-            let text = bytes.iter().any(u8::is_ascii_alphanumeric);
-            self.dump.records += u64::from(text);
+            self.pass(&String::from_utf8_lossy(bytes), cut);
             return;
         }
         if self.dump.first_line.is_empty() && !bytes.trim_ascii().is_empty() {
@@ -224,6 +235,25 @@ impl Reader {
         }
     }
 
+    /// Leaves out a line that cannot say anything where it is.
+    fn pass(&mut self, text: &str, cut: bool) {
+        self.dump.records += u64::from(text.bytes().any(|byte| byte.is_ascii_alphanumeric()));
+        self.kept
+            .push(self.dump.lines, self.dump.records, text, cut);
+    }
+
+    /// Takes one line of the dump itself once more, line `number` of the input.
+    pub fn once_more(&mut self, number: u64, text: &str, cut: bool) {
+        self.dump.lines = number;
+        // In another order, the line before is not in reach.
+        let in_list = self.pending.is_some() || self.dump.records <= self.list_until;
+        if in_list || may_matter(text.as_bytes(), &self.starts) {
+            self.record(text, cut);
+        } else {
+            self.pass(text, cut);
+        }
+    }
+
     /// Takes one line of the dump itself.
     fn record(&mut self, text: &str, cut: bool) {
         let text = plain(&text.replace('`', "_"));
@@ -234,7 +264,12 @@ impl Reader {
         if line.atoms.is_empty() {
             return;
         }
+        if self.repeated(&line) {
+            return;
+        }
         self.dump.records += 1;
+        self.kept
+            .push(line.number, self.dump.records, line.text, cut);
         if read_proc::continues(self, &line) {
             return;
         }
@@ -250,7 +285,7 @@ impl Reader {
             || read_firmware::line(self, &line);
         if understood {
             self.dump.understood += 1;
-            self.list_until = self.dump.lines + LIST_GAP;
+            self.list_until = self.dump.records + LIST_GAP;
             if cut {
                 self.dump.complain(
                     line.number,
@@ -260,18 +295,43 @@ impl Reader {
         }
     }
 
-    /// Opens a new table for `cpu` when `index` does not come after the one before.
+    /// Whether the line is the one before once more, as where a journal and a log were merged; the
+    /// values below an `rdmsr` command may be alike.
+    fn repeated(&mut self, line: &Line<'_>) -> bool {
+        // Lists of mapped pages have an entry for each mapping.
+        let pages = line.text.contains(" @ ") || line.text.contains("PAT: [");
+        let same = self.before == line.text && !self.skipped && !pages;
+        let command = line.text.contains("rdmsr");
+        self.doubled |= same && command;
+        self.skipped = same && (line.words.len() > 1 || self.doubled);
+        if !self.skipped {
+            self.before = line.text.to_string();
+        }
+        self.skipped
+    }
+
+    /// Notes that the line being read gives a register of `cpu`; true when it came before.
+    pub fn saw(&mut self, listing: marks::Listing, cpu: u32, rank: u32) -> bool {
+        self.marks.saw(listing, cpu, rank, self.dump.records)
+    }
+
+    /// Opens a new table for `cpu` when the one before has entry `index`.
     pub fn table_entry(&mut self, cpu: u32, index: u8) {
         self.dump.listing.last_record = self.dump.records;
-        let last = self.last_index.insert(cpu, index);
-        if last.is_none_or(|last| index <= last) {
+        let rank = marks::FIRST_RANGE + u32::from(index);
+        let again = self.saw(marks::Listing::Table, cpu, rank);
+        let own = &mut self.dump.cpu(cpu).variable;
+        let first = own.is_empty();
+        if again || own.contains_key(&index) {
+            own.clear();
             self.dump.tables += u32::from(cpu == 0);
-            self.dump.cpu(cpu).variable.clear();
+        } else {
+            self.dump.tables += u32::from(cpu == 0 && first);
         }
     }
 
     /// Puts the /proc/mtrr block where it belongs, once the input has ended.
-    fn finish(mut self) -> Dump {
+    pub fn finish(mut self) -> Dump {
         for text in self.unwrap.finish() {
             self.record(&text, false);
         }

@@ -4,6 +4,7 @@ use mtrr_pat::memtype::PatType;
 
 use super::dump::{Variable, Vendor};
 use super::kernel_lines::{self, Subject};
+use super::marks::{FIRST_RANGE, Listing};
 use super::quote::quoted;
 use super::read::{Reader, Section};
 use super::words::{self, Line};
@@ -28,6 +29,7 @@ fn headers(reader: &mut Reader, line: &Line<'_>) -> bool {
         .or_else(|| line.after("MTRR Default Type:"))
     {
         let name = name.trim();
+        reader.saw(Listing::Table, 0, 0);
         let regs = reader.dump.cpu(0);
         match (words::memtype(name), words::hex(name)) {
             (Some(memtype), _) => regs.default = Some(memtype),
@@ -46,9 +48,11 @@ fn headers(reader: &mut Reader, line: &Line<'_>) -> bool {
         None
     };
     if line.text.contains("MTRR fixed ranges") {
+        reader.saw(Listing::Table, 0, 1);
         reader.dump.cpu(0).fixed_enabled = on;
         reader.section = Section::Fixed;
     } else if line.text.contains("MTRR variable ranges") {
+        reader.saw(Listing::Table, 0, FIRST_RANGE - 1);
         reader.dump.cpu(0).enabled = on;
         reader.dump.listing.every = true;
         reader.section = Section::Variable;
@@ -76,6 +80,8 @@ fn fixed(reader: &mut Reader, line: &Line<'_>) -> bool {
         let Some(memtype) = words::memtype(line.word_from_end(0)) else {
             return false;
         };
+        let rank = 2 + (first >> 12) as u32;
+        reader.saw(Listing::Table, 0, rank);
         reader.dump.cpu(0).set_fixed_range(first, last, memtype);
         return true;
     }

@@ -1,5 +1,6 @@
 //! What Linux says of its own map since 6.5: how it was built, and with `mtrr=debug` what it is.
 
+use super::kernel_lines::Subject;
 use super::read::{Reader, Section};
 use super::words::{self, Line};
 
@@ -19,6 +20,8 @@ fn summary(reader: &mut Reader, line: &Line<'_>) -> bool {
     };
     reader.dump.new_linux = true;
     reader.section = Section::Map;
+    let shown = format!("MTRR map: {text}");
+    reader.dump.hint(line.number, Subject::MapCount, &shown);
     let fixed = number("(", " fixed");
     let most = number("max ", ")");
     if let (Some(fixed), Some(most)) = (fixed, most) {

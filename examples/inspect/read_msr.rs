@@ -6,6 +6,7 @@ use mtrr_pat::ranges::FIXED_RANGES;
 use mtrr_pat::regs::{IORR_COUNT, MsrAddr};
 
 use super::dump::Regs;
+use super::marks::Listing;
 use super::msr_names::register_named;
 use super::read::{Reader, Section};
 use super::words::{self, Line};
@@ -287,6 +288,7 @@ pub fn store(reader: &mut Reader, cpu: u32, msr: u32, value: u64) -> bool {
         return false;
     }
     reader.msr_list = true;
+    reader.saw(Listing::Msr, cpu, msr);
     if (0x200..0x250).contains(&msr) {
         reader.dump.listing.last_record = reader.dump.records;
     }

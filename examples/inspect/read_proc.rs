@@ -1,6 +1,7 @@
 //! Files of /proc: mtrr, cpuinfo, iomem, and what FreeBSD's memcontrol lists.
 
 use super::dump::{Variable, Vendor};
+use super::marks::Listing;
 use super::quote::quoted;
 use super::read::Reader;
 use super::words::{self, Line};
@@ -33,12 +34,8 @@ fn proc_mtrr(reader: &mut Reader, line: &Line<'_>) -> bool {
     };
     match parts(line, base_text) {
         Ok((base, size, memtype)) => {
-            if reader
-                .proc_mtrr
-                .keys()
-                .next_back()
-                .is_some_and(|last| index <= *last)
-            {
+            let own = reader.saw(Listing::Proc, 0, u32::from(index));
+            if own || reader.proc_mtrr.contains_key(&index) {
                 reader.proc_mtrr.clear();
                 reader.dump.tables += 1;
             }

@@ -4,6 +4,7 @@ use mtrr_pat::layout::Plan;
 use mtrr_pat::memtype::PatType;
 
 use super::args::{Args, Want};
+use super::changes::{self, Change};
 use super::differs::{self, Standing};
 use super::doubt::Doubt;
 use super::findings::{self, Finding, Severity};
@@ -34,6 +35,8 @@ pub struct Report {
     pub doubt: Doubt,
     /// A note per variable range of the first CPU.
     pub notes: Vec<String>,
+    /// What changed from one state in the input to the next.
+    pub changes: Vec<Change>,
     /// How CPUs stand against the first.
     pub standings: Vec<Standing>,
     /// What is wrong.
@@ -64,21 +67,29 @@ impl Report {
         // Registers that are off and blank are no layout to improve.
         let whole = !machine.gaps.variable();
         let worth = machine.map_known() && whole && (has_ranges || boot.def_type.enabled());
-        let repair = repair::of(&machine);
+        let repair = whole.then(|| repair::of(&machine)).flatten();
         let mended = repair.as_ref().map_or(&[][..], |repair| &repair.wants);
         let wants = [mended, &args.want].concat();
         let notes = || useless::notes(&programmed, top_mem2.as_ref(), machine.variable_start());
+        let changes = changes::all(&machine);
         Some(Self {
             map: Map::new(&boot),
             doubt: machine.doubt(),
             notes: if whole { notes() } else { Vec::new() },
             standings: differs::standings(&machine),
-            findings: findings::all(&machine),
+            findings: findings::all(&machine, &changes),
+            changes,
             advice: worth.then(|| plan::advise(&machine, &[])),
-            wanted: (!wants.is_empty()).then(|| plan::advise(&machine, &wants)),
+            wanted: (!wants.is_empty()).then(|| match whole {
+                true => plan::advise(&machine, &wants),
+                false => Advice {
+                    failed: Some(format!("{} not in the input", machine.gaps.named())),
+                    ..Advice::default()
+                },
+            }),
             wants: args.want.clone(),
             repair,
-            proposal: (!wants.is_empty()).then(|| proposal::of(&machine, &wants)),
+            proposal: (whole && !wants.is_empty()).then(|| proposal::of(&machine, &wants)),
             addr: args.addr,
             pat: args.pat,
             machine,

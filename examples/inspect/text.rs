@@ -11,8 +11,8 @@ use super::report::Report;
 use super::strip;
 use super::style::Look;
 use super::text_parts::{address_width, cpus, pat, routing, wrapped};
-use super::text_plan;
 use super::verdict::{self, State, Verdict};
+use super::{text_changes, text_plan};
 
 /// Most rows of the map.
 const MOST_ROWS: usize = 40;
@@ -21,6 +21,7 @@ const MOST_ROWS: usize = 40;
 pub fn draw(report: &Report, look: Look) -> String {
     let verdict = verdict::of(report);
     let mut out = verdict_line(&verdict, look);
+    out.push_str(&text_changes::draw(report, look));
     match (&report.repair, &report.wanted) {
         (_, Some(wanted)) if !report.wants.is_empty() => {
             out.push_str(&text_plan::wanted(report, wanted, look));

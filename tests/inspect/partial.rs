@@ -245,6 +245,27 @@ fn parts(text: &str) -> Vec<(String, String)> {
         out.push((format!("the first {at} lines"), join(&lines[..at])));
         out.push((format!("from line {}", at + 1), join(&lines[at..])));
     }
+    let back: Vec<&str> = lines.iter().rev().copied().collect();
+    out.push(("reversed".into(), join(&back)));
+    out.push(("twice".into(), join(&[&lines[..], &lines[..]].concat())));
+    let each: Vec<&str> = lines.iter().flat_map(|line| [*line, *line]).collect();
+    out.push(("each line twice".into(), join(&each)));
+    for at in 1..lines.len() {
+        let rest = [&lines[..], &lines[..at]].concat();
+        out.push((format!("twice, the second time {at} lines"), join(&rest)));
+        // Journals are read backwards, what a shell printed is not.
+        if text.contains("# rdmsr") {
+            continue;
+        }
+        let mut rest = back.clone();
+        rest.remove(at);
+        out.push((
+            format!("reversed, without line {}", lines.len() - at),
+            join(&rest),
+        ));
+        out.push((format!("reversed, the first {at} lines"), join(&back[..at])));
+        out.push((format!("reversed, from line {}", at + 1), join(&back[at..])));
+    }
     for at in 0..lines.len() {
         let mut rest = lines.clone();
         rest.remove(at);
@@ -287,4 +308,29 @@ fn no_part_of_a_dump_is_answered_against_the_whole() {
         failed.join("\n")
     );
     assert!(tried > 500, "{tried} parts");
+}
+
+#[test]
+fn order_and_repetition_change_nothing() {
+    for (name, text) in wholes() {
+        let whole = json(&[], text.as_bytes());
+        for (how, part) in parts(&text) {
+            if !["reversed", "twice", "each line twice"].contains(&how.as_str()) {
+                continue;
+            }
+            let object = json(&[], part.as_bytes());
+            for key in [
+                "map",
+                "variable",
+                "registers",
+                "enabled",
+                "default",
+                "cpus",
+                "pat",
+            ] {
+                assert_eq!(object[key], whole[key], "{name}, {how}: {key}");
+            }
+            assert_eq!(object["changes"], whole["changes"], "{name}, {how}");
+        }
+    }
 }
