@@ -60,6 +60,10 @@ pub fn all(machine: &Machine, changes: &[Change]) -> Vec<Finding> {
     findings.extend(incomplete(machine));
     findings.extend(changes.iter().map(changed));
     findings.sort_by_key(|finding| (finding.severity, std::cmp::Reverse(finding.bytes)));
+    if machine.boot().is_some_and(|boot| boot.cap.is_none()) {
+        // What the input does say is the answer; what it lacks comes last.
+        findings.sort_by_key(|finding| finding.kind == "incomplete");
+    }
     findings
 }
 
@@ -203,7 +207,7 @@ fn changed(change: &Change) -> Finding {
             .iter()
             .map(|memory| memory.end - memory.start)
             .sum(),
-        text: format!("the input holds two states that differ: {text}"),
+        text: format!("the input holds two states, or two machines, that differ: {text}"),
         fix: String::new(),
     }
 }
@@ -223,7 +227,7 @@ fn no_register(machine: &Machine) -> Finding {
         kind: "incomplete".into(),
         range: None,
         bytes: 0,
-        text: "no MTRR in the input: nothing can be said of the memory map".into(),
+        text: "no MTRR in the input, so the map is not known".into(),
         fix: match linux || dump.new_linux {
             true => "boot with `mtrr=debug` and give the log again, or paste /proc/mtrr",
             false => {

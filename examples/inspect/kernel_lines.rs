@@ -38,6 +38,8 @@ pub enum Subject {
     NotThere,
     /// A driver has to do without write-combining.
     DriverWithout,
+    /// The same, on a kernel without PAT: else it would not have tried.
+    DriverWithoutPat,
     /// Two mappings of one memory with different types.
     Conflict,
     /// A large page over two types.
@@ -59,6 +61,11 @@ const KNOWN: &[(&str, Subject)] = &[
     ("CPU MTRRs don't cover", Subject::Trimmed),
     ("update e820 for mtrr", Subject::Trimmed),
     ("your CPUs had inconsistent", Subject::Inconsistent),
+    // Windows, to its debugger.
+    (
+        "is not consistent between processors",
+        Subject::Inconsistent,
+    ),
     ("your BIOS does not setup all CPUs", Subject::Inconsistent),
     ("mtrr: corrected configuration", Subject::Inconsistent),
     (
@@ -122,7 +129,7 @@ const KNOWN: &[(&str, Subject)] = &[
     ("mtrr: MTRR %not used", Subject::NotThere),
     ("mtrr: register: %too big", Subject::NotThere),
     ("MTRR allocation failed", Subject::DriverWithout),
-    ("Failed to add WC MTRR", Subject::DriverWithout),
+    ("Failed to add WC MTRR", Subject::DriverWithoutPat),
     (
         "Failed to set up write-combining range",
         Subject::DriverWithout,

@@ -16,6 +16,10 @@ pub fn findings(machine: &Machine) -> Vec<Finding> {
         .iter()
         .copied()
         .filter(|subject| !follows(*subject, &subjects))
+        // Refused mappings that are told in full need no second finding.
+        .filter(|subject| {
+            *subject != Subject::Conflict || machine.dump.page_types.refused.is_empty()
+        })
         .collect();
     explained
         .into_iter()
@@ -28,6 +32,7 @@ fn follows(subject: Subject, all: &[Subject]) -> bool {
     let has = |other: Subject| all.contains(&other);
     match subject {
         Subject::DriverWithout => has(Subject::Refused) || has(Subject::NoneFree),
+        Subject::NotThere => has(Subject::Refused),
         Subject::CleanedUp => has(Subject::Trimmed),
         // These lines come before either end of the clean-up.
         Subject::CleanUpFailed => has(Subject::CleanedUp),
@@ -71,36 +76,44 @@ fn meaning(machine: &Machine, subject: Subject, first: &Hint) -> Answer {
             .any(|hint| hint.subject == subject)
     };
     match subject {
-        Subject::Trimmed => trimmed(machine, has(Subject::CleanedUp)),
+        Subject::Trimmed => trimmed(machine, first, has(Subject::CleanedUp)),
         Subject::Refused => refused(first),
         Subject::NoneFree => none_free(machine),
         Subject::DriverWithout => driver_without(),
         Subject::Off => off(machine),
         Subject::CleanUpFailed => clean_up_failed(&machine.dump),
         Subject::Conflict => conflict(first),
+        Subject::NotExpressible => not_expressible(first),
         Subject::MapCount => map_count(machine),
         _ => plain(subject),
     }
 }
 
 /// RAM given up: by whose fault.
-fn trimmed(machine: &Machine, cleaned_up: bool) -> Answer {
+fn trimmed(machine: &Machine, first: &Hint, cleaned_up: bool) -> Answer {
+    let much = match first.text.contains("losing") {
+        true => "that much",
+        false => "some",
+    };
     let which = match machine.map_known() && !machine.gaps.variable() {
         true => "",
         false => "; which it is, the registers would tell",
     };
-    let (meaning, fix) = if cleaned_up {
+    let (meaning, fix) = if !cleaned_up {
         (
-            "the kernel re-arranged the ranges itself (mtrr_cleanup) and left RAM out: the kernel's \
-             doing, not the firmware's",
-            "boot with disable_mtrr_cleanup",
+            format!(
+                "no range makes {much} RAM write-back, and the kernel gave it up rather than run \
+                 slowly in it; the rest of the RAM is covered"
+            ),
+            "update the firmware; or add a range that makes it write-back, and boot with \
+             disable_mtrr_trim",
         )
     } else {
         (
-            "no range makes that much RAM write-back, and the kernel gave it up rather than run \
-             slowly in it; the rest of the RAM is covered",
-            "update the firmware; or add a range that makes it write-back, and boot with \
-             disable_mtrr_trim",
+            "the kernel re-arranged the ranges itself (mtrr_cleanup) and left RAM out: the kernel's \
+             doing, not the firmware's"
+                .to_string(),
+            "boot with disable_mtrr_cleanup",
         )
     };
     (Severity::Warning, format!("{meaning}{which}"), fix.into())
@@ -225,6 +238,43 @@ fn conflict(first: &Hint) -> Answer {
     (Severity::Warning, meaning, fix.into())
 }
 
+/// `base(0x430000000) is not aligned on a size(0x20000000) boundary`: what would be.
+fn not_expressible(first: &Hint) -> Answer {
+    let number = |key: &str| {
+        let rest = first.text.split(key).nth(1)?;
+        words::hex(rest.split(')').next()?)
+    };
+    let meaning = "the range asked for is none that one register can express: its size has to be a \
+                   power of two, its base a multiple of the size, both within the address width";
+    let fix = match (number("base("), number("size(")) {
+        (Some(base), Some(size)) if size > 0 && base.checked_add(size).is_some() => {
+            format!(
+                "ask for its pieces: {}",
+                pieces(base, base + size).join(", ")
+            )
+        }
+        _ => "ask for the power-of-two pieces it consists of".into(),
+    };
+    (Severity::Info, meaning.into(), fix)
+}
+
+/// `start..end` in aligned powers of two, at most eight of them.
+fn pieces(mut start: u64, end: u64) -> Vec<String> {
+    let mut out = Vec::new();
+    while start < end && out.len() < 8 {
+        let aligned = if start == 0 {
+            1 << 62
+        } else {
+            start & start.wrapping_neg()
+        };
+        let fits = 1 << (end - start).ilog2();
+        let size = aligned.min(fits);
+        out.push(format!("{start:#x}+{size:#x}"));
+        start += size;
+    }
+    out
+}
+
 fn map_count(machine: &Machine) -> Answer {
     let count = machine.dump.stated_count;
     let count = count.map_or(String::new(), |n| format!("{n} variable ranges exist; "));
@@ -277,11 +327,12 @@ fn plain(subject: Subject) -> Answer {
              the firmware's",
             "boot with disable_mtrr_cleanup to keep the firmware's",
         ),
-        Subject::NotExpressible => (
-            Severity::Info,
-            "the range asked for is none that one register can express: its size has to be a \
-             power of two, its base a multiple of the size, both within the address width",
-            "ask for the power-of-two pieces it consists of",
+        Subject::DriverWithoutPat => (
+            Severity::Warning,
+            "a driver got no write-combining range, and this kernel runs without PAT (with it, it \
+             would not have tried): the device's memory stays uncached, and is slow",
+            "see why there is no PAT (`dmesg | grep PAT`; `nopat`, a hypervisor), or free a range: \
+             paste /proc/mtrr",
         ),
         Subject::NoWriteCombining => (
             Severity::Info,

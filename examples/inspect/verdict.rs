@@ -95,19 +95,32 @@ pub fn of(report: &Report) -> Verdict {
         _ => worst,
     };
     let mut text = worst.text.clone();
+    let mut others = others;
+    let mut state = match worst.severity {
+        Severity::Error => State::Wrong,
+        _ if incomplete.is_some() => State::Unknown,
+        _ => State::Odd,
+    };
+    let no_register = machine.boot().is_some_and(|boot| boot.cap.is_none());
+    let answer = report.findings.iter().find(|f| f.kind != "incomplete");
+    if let (true, "incomplete", Some(answer)) = (no_register, worst.kind.as_str(), answer) {
+        // Without a register, what the log itself says is the answer.
+        if answer.severity < Severity::Info {
+            state = State::Odd;
+            text = format!("{}; {text}", answer.text);
+            others = others.saturating_sub(1);
+        } else {
+            text += &format!("; {}", answer.text);
+        }
+    }
     match others {
         0 => {}
         1 => text += " (and one more finding)",
         more => text += &format!(" (and {more} more findings)"),
     }
-    if !machine.map_known() {
+    if !machine.map_known() && !text.contains("the map is not known") {
         text += "; the map is not known";
     }
-    let state = match worst.severity {
-        Severity::Error => State::Wrong,
-        _ if incomplete.is_some() => State::Unknown,
-        _ => State::Odd,
-    };
     Verdict { state, text }
 }
 

@@ -134,6 +134,10 @@ const LINES: &[(&str, &str)] = &[
         "firmware programmed CPUs differently",
     ),
     (
+        "KiInitializeMTRR: MTRR_MSR_DEFAULT is not consistent between processors.",
+        "firmware programmed CPUs differently",
+    ),
+    (
         "mtrr: probably your BIOS does not setup all CPUs.",
         "firmware programmed CPUs differently",
     ),
@@ -190,7 +194,7 @@ const LINES: &[(&str, &str)] = &[
     ),
     (
         "mtrr: base(0x430000000) is not aligned on a size(0x20000000) boundary",
-        "power of two",
+        "0x430000000+0x10000000, 0x440000000+0x10000000",
     ),
     (
         "mtrr: size and base must be multiples of 4 kiB",
@@ -208,7 +212,7 @@ const LINES: &[(&str, &str)] = &[
     ),
     (
         "Failed to add WC MTRR for [00000000f0000000-00000000ffffffff]; performance may suffer.",
-        "this is harmless",
+        "this kernel runs without PAT",
     ),
     (
         "(WW) RADEON(0): Failed to set up write-combining range (0xe8000000,0x8000000)",
@@ -277,4 +281,26 @@ fn a_line_alone_asks_for_the_registers() {
         );
         assert!(object["registers"]["total"].is_null(), "{line}");
     }
+}
+
+#[test]
+fn the_answer_to_a_line_is_the_verdict() {
+    let text = "mtrr: type mismatch for fd000000,800000 old: write-back new: write-combining\n\
+                mtrr: no MTRR for fd000000,800000 found\n";
+    let (_, out) = run(&["--color=never"], text.as_bytes());
+    let (verdict, _) = out.split_once("\n\n").expect("a verdict");
+    let verdict = verdict.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(
+        verdict.starts_with("Not known: no MTRR in the input"),
+        "{verdict}"
+    );
+    assert!(verdict.contains("this is harmless"), "{verdict}");
+    // One cause, one finding.
+    assert_eq!(
+        of_kind(&json(&[], text.as_bytes()), "kernel-message").len(),
+        1
+    );
+    let text = "x86/PAT: CPU 0/KVM:1 conflicting memory types fe00000000-ff00000000 \
+                write-combining<->uncached-minus\nioremap memtype_reserve failed -16\n";
+    assert!(of_kind(&json(&[], text.as_bytes()), "kernel-message").is_empty());
 }

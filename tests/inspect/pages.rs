@@ -26,8 +26,8 @@ fn two_lists_of_mapped_ranges_are_compared() {
     );
     let told = text.matches("in the first list").count();
     assert_eq!(
-        told, 1,
-        "the order of equal ranges is no difference: {text}"
+        told, 2,
+        "the verdict and one finding; the order of equal ranges is no difference: {text}"
     );
 }
 
@@ -84,8 +84,8 @@ fn a_refused_mapping_is_explained() {
     }
     assert_eq!(
         text.matches("was refused").count(),
-        1,
-        "two lines, one event: {text}"
+        2,
+        "the verdict and one finding, though two lines tell of it: {text}"
     );
     // The form before 5.6.
     let old = "Xorg:812 conflicting memory types e0000000-f0000000 uncached-minus<->write-combining\n\

@@ -143,3 +143,64 @@ fn a_list_with_dashes_is_no_diff() {
     assert_eq!(object["registers"]["used"], 3);
     assert_eq!(object["changes"], serde_json::json!([]));
 }
+
+#[test]
+fn u_boot_before_and_after_a_command() {
+    let row = |number: u32, valid: char, name: &str, base: u64, mask: u64, size: u64| {
+        format!("{number}   {valid}     {name:<12} {base:016x} {mask:016x} {size:016x}\n")
+    };
+    let list = |valid: char| {
+        let mut text =
+            "=> mtrr\nCPU 0:\nReg Valid Write-type   Base   ||        Mask   ||        Size   ||\n"
+                .to_string();
+        text += &row(0, 'Y', "Back", 0, 0xf_8000_0000, 0x8000_0000);
+        text += &row(1, 'Y', "Back", 0x8000_0000, 0xf_e000_0000, 0x2000_0000);
+        text += &row(2, valid, "Combine", 0xd000_0000, 0xf_f000_0000, 0x1000_0000);
+        for number in 3..8 {
+            text += &row(number, 'N', "Uncacheable", 0, 0, 0x10_0000_0000);
+        }
+        text
+    };
+    let text = format!("{}=> mtrr disable 2\n{}=> \n", list('Y'), list('N'));
+    let object = json(&[], text.as_bytes());
+    assert_eq!(object["changes"][0]["memory"][0]["before"], "WC");
+    assert_eq!(object["changes"][0]["memory"][0]["start"], "0xd0000000");
+    let registers = object["changes"][0]["registers"]
+        .as_array()
+        .expect("a list");
+    assert_eq!(registers.len(), 1, "{registers:?}");
+    assert_eq!(object["registers"]["used"], 2);
+    assert_eq!(object["cpus"].as_array().map(Vec::len), Some(1));
+}
+
+#[test]
+fn two_machines_in_one_post() {
+    // Ranges between were freed: /proc/mtrr leaves them out, as it would a lost line.
+    let text = "The first one:\n\
+                reg00: base=0x00000000 (   0MB), size= 512MB: write-back, count=1\n\
+                reg01: base=0x20000000 ( 512MB), size= 256MB: write-back, count=1\n\
+                reg02: base=0xd4000000 (3392MB), size=  32MB: write-combining, count=2\n\
+                reg05: base=0xd0000000 (3328MB), size=  64MB: write-combining, count=2\n\n\
+                The second one:\n\
+                reg00: base=0x00000000 (   0MB), size= 256MB: write-back, count=1\n\
+                reg05: base=0xd0000000 (3328MB), size=  64MB: write-combining, count=1\n\n";
+    let object = json(&[], text.as_bytes());
+    assert_eq!(object["complete"], false);
+    assert_eq!(
+        object["changes"][0]["memory"],
+        serde_json::json!([]),
+        "nothing is certain"
+    );
+    let registers = object["changes"][0]["registers"].to_string();
+    assert!(
+        registers.contains("variable range 0: 0x0+512 MiB write-back, then 0x0+256 MiB"),
+        "{registers}"
+    );
+    assert!(!registers.contains("variable range 1"), "{registers}");
+    let text = flat(text.as_bytes());
+    assert!(text.contains("two states, or two machines"), "{text}");
+    assert!(
+        text.contains("variable ranges 1-4 are not in the input (off, or the line is missing)"),
+        "{text}"
+    );
+}
