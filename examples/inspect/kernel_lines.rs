@@ -186,7 +186,8 @@ pub fn message(line: &str, at: usize) -> &str {
         .filter(|to| tail.get(*to..*to + 3) != Some("<->"));
     let to = to.map_or(line.len(), |to| at + to);
     let text = line.get(from..to).unwrap_or(line);
-    text.trim().trim_end_matches('.')
+    text.trim_matches(|c: char| c.is_whitespace() || "+-".contains(c))
+        .trim_end_matches('.')
 }
 
 #[cfg(test)]

@@ -3,6 +3,7 @@
 use super::dump::{Dump, Hint};
 use super::findings::{Finding, Severity};
 use super::kernel_lines::Subject;
+use super::kernel_plain;
 use super::machine::Machine;
 use super::words;
 
@@ -65,7 +66,8 @@ fn finding(machine: &Machine, subject: Subject) -> Option<Finding> {
     })
 }
 
-type Answer = (Severity, String, String);
+/// How bad, what it means, what to do.
+pub type Answer = (Severity, String, String);
 
 fn meaning(machine: &Machine, subject: Subject, first: &Hint) -> Answer {
     let has = |subject| {
@@ -85,7 +87,7 @@ fn meaning(machine: &Machine, subject: Subject, first: &Hint) -> Answer {
         Subject::Conflict => conflict(first),
         Subject::NotExpressible => not_expressible(first),
         Subject::MapCount => map_count(machine),
-        _ => plain(subject),
+        _ => kernel_plain::answer(subject),
     }
 }
 
@@ -280,95 +282,6 @@ fn map_count(machine: &Machine) -> Answer {
     let count = count.map_or(String::new(), |n| format!("{n} variable ranges exist; "));
     let meaning = format!("{count}this kernel (6.5 or later) prints which only when asked");
     (Severity::Info, meaning, String::new())
-}
-
-/// Subjects whose answer does not depend on the rest.
-fn plain(subject: Subject) -> Answer {
-    let (severity, meaning, fix) = match subject {
-        Subject::Inconsistent => (
-            Severity::Warning,
-            "firmware programmed CPUs differently; the kernel put it right for itself",
-            "update the firmware, and look again after sleep (S3), when firmware runs again",
-        ),
-        Subject::IncorrectMask => (
-            Severity::Warning,
-            "a mask is made for fewer address bits than the processor reports",
-            "memory encryption may take address bits: the mask is then right for fewer bits",
-        ),
-        Subject::WriteRefused => (
-            Severity::Error,
-            "the processor or the hypervisor refused the value: that CPU keeps the old one",
-            "in a virtual machine: nothing; else the value has reserved bits set for this width",
-        ),
-        Subject::AllBlank => (
-            Severity::Info,
-            "no range is write-back: usual in a virtual machine, where the hypervisor decides",
-            "",
-        ),
-        Subject::ReadOnly => (
-            Severity::Info,
-            "this kernel works with a fixed map it was given (Xen PV, SEV-SNP or TDX guest), and \
-             cannot change MTRRs: only the hypervisor or the host can",
-            "",
-        ),
-        Subject::MapLost => (
-            Severity::Warning,
-            "the kernel had no memory for its map of types, and does without MTRRs",
-            "",
-        ),
-        Subject::DramModify => (
-            Severity::Info,
-            "firmware left SYSCFG bit 19 set on that CPU; the kernel cleared it, as AMD asks",
-            "update the firmware",
-        ),
-        Subject::CleanedUp => (
-            Severity::Info,
-            "the kernel re-arranged the ranges itself: what is in force is its arrangement, not \
-             the firmware's",
-            "boot with disable_mtrr_cleanup to keep the firmware's",
-        ),
-        Subject::DriverWithoutPat => (
-            Severity::Warning,
-            "a driver got no write-combining range, and this kernel runs without PAT (with it, it \
-             would not have tried): the device's memory stays uncached, and is slow",
-            "see why there is no PAT (`dmesg | grep PAT`; `nopat`, a hypervisor), or free a range: \
-             paste /proc/mtrr",
-        ),
-        Subject::NoWriteCombining => (
-            Severity::Info,
-            "MTRRCAP says that this processor's ranges cannot be write-combining",
-            "use PAT",
-        ),
-        Subject::NotThere => (
-            Severity::Info,
-            "a range was to be removed that is not in use, often because adding it had failed",
-            "",
-        ),
-        Subject::HugePage => (
-            Severity::Info,
-            "ranges of different types lie in that large page, so the kernel maps it in small \
-             ones: a little slower, nothing else",
-            "",
-        ),
-        Subject::NoPat => (
-            Severity::Info,
-            "the kernel does not program the PAT: what drivers want write-combining gets it only \
-             through an MTRR, or stays uncached",
-            "remove `nopat` from the command line, or build the kernel with MTRR and X86_PAT",
-        ),
-        Subject::PatZero => (
-            Severity::Warning,
-            "the PAT register reads 0: firmware or the hypervisor never set it up",
-            "update the firmware; in a virtual machine it is the hypervisor's to give",
-        ),
-        Subject::PatDiffers => (
-            Severity::Error,
-            "one CPU has no PAT and the first has: the kernel cannot go on",
-            "boot with `nopat`",
-        ),
-        _ => (Severity::Info, "the kernel uses the MTRRs", ""),
-    };
-    (severity, meaning.into(), fix.into())
 }
 
 /// Whether the kernel's lines, and no register, are what the input consists of.

@@ -256,6 +256,11 @@ impl Reader {
 
     /// Takes one line of the dump itself.
     fn record(&mut self, text: &str, cut: bool) {
+        // `>reg00:`, as mail quotes; a word that is one stays.
+        let text = match text.trim_start().starts_with('>') {
+            true => text.trim_start_matches(|c: char| c == '>' || c.is_whitespace()),
+            false => text,
+        };
         let text = plain(&text.replace('`', "_"));
         let cut = cut || text.len() > MAX_LINE;
         let end = (0..=MAX_LINE.min(text.len())).rfind(|at| text.is_char_boundary(*at));

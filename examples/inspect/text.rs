@@ -179,6 +179,9 @@ fn table(report: &Report, look: Look) -> String {
 /// What memory is that is not certain: as far as the dump goes, and what could change it.
 fn unless(report: &Report, run: &Run) -> String {
     let machine = &report.machine;
+    if machine.gaps.none_shown && !machine.enabled_known {
+        return "whether the MTRRs are on is not in the input".into();
+    }
     if run.end <= FIXED_END && !machine.fixed_known {
         return "the fixed ranges are not in the input".into();
     }

@@ -216,3 +216,16 @@ fn no_layout_is_planned_for_half_a_map() {
     );
     assert!(text.contains("off, or the line is missing"), "{text}");
 }
+
+#[test]
+fn mail_that_quotes_without_a_space() {
+    // 1 GiB of RAM, the last 16 MiB of it in no range.
+    let text = ">reg00: base=0x00000000 (   0MB), size= 512MB: write-back, count=1\n\
+                >reg01: base=0x20000000 ( 512MB), size= 256MB: write-back, count=1\n\
+                > >reg02: base=0x30000000 ( 768MB), size= 128MB: write-back, count=1\n\
+                >\n>Looks pretty normal.\n";
+    let object = json(&[], text.as_bytes());
+    assert_eq!(object["registers"]["used"], 3);
+    assert_eq!(type_at(&object, 0x37ff_ffff), "WB");
+    assert_eq!(type_at(&object, 0x3800_0000), "UC");
+}
