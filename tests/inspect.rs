@@ -26,6 +26,8 @@ mod linux_mtrr;
 mod mail;
 #[path = "inspect/missing.rs"]
 mod missing;
+#[path = "inspect/msr_lists.rs"]
+mod msr_lists;
 #[path = "inspect/pages.rs"]
 mod pages;
 #[path = "inspect/partial.rs"]

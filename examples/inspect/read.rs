@@ -10,10 +10,12 @@ use super::marks::{self, Marks};
 use super::positional::Positional;
 use super::quote::quoted;
 use super::states::{self, Kept};
+use super::read_columns::Columns;
+use super::read_rdmsr::Asked;
 use super::unwrap::Unwrap;
 use super::words::{Line, plain};
 use super::{read_cleanup, read_example, read_firmware, read_kernel, read_msr, read_proc};
-use super::{read_linuxbios, read_map, read_pat, read_windbg};
+use super::{read_columns, read_linuxbios, read_map, read_pat, read_rdmsr, read_windbg};
 
 /// Bytes of a line that are looked at; the rest is skipped.
 pub const MAX_LINE: usize = 4096;
@@ -38,13 +40,8 @@ pub enum Section {
     Map,
     /// After WinDbg's "MTRR:  Var 8, ..".
     WinDbg,
-    /// After an `rdmsr` command: the register, and the CPU the next bare value is for.
-    Rdmsr {
-        /// The register.
-        msr: u32,
-        /// The CPU.
-        cpu: u32,
-    },
+    /// After an `rdmsr` command.
+    Rdmsr,
 }
 
 /// The state between lines.
@@ -54,6 +51,10 @@ pub struct Reader {
     pub dump: Dump,
     /// The block we are in.
     pub section: Section,
+    /// What `rdmsr` was asked for, and what came.
+    pub asked: Asked,
+    /// The columns of a table of registers.
+    pub columns: Option<Columns>,
     /// Values below `rdmsr` commands.
     pub positional: Positional,
     /// The CPU a heading named.
@@ -95,6 +96,8 @@ impl Default for Reader {
         Self {
             dump: Dump::default(),
             section: Section::None,
+            asked: Asked::default(),
+            columns: None,
             positional: Positional::default(),
             cpu: 0,
             msr_list: false,
@@ -153,7 +156,11 @@ fn read_line(input: &mut dyn BufRead, keep: &mut Vec<u8>) -> io::Result<(usize, 
 }
 
 /// What a line outside a list must contain to be of a format known here.
-const KEYS: [&[u8]; 39] = [
+const KEYS: [&[u8]; 43] = [
+    b" in 0x2",
+    b" in $(seq",
+    b" in {",
+    b"egister",
     b"memtype",
     b"ioremap",
     b"conflicting",
@@ -282,6 +289,8 @@ impl Reader {
             || read_windbg::line(self, &line)
             || read_pat::line(self, &line)
             || read_map::line(self, &line)
+            || read_rdmsr::line(self, &line)
+            || read_columns::line(self, &line)
             || read_msr::line(self, &line)
             || read_proc::line(self, &line)
             || read_kernel::line(self, &line)
@@ -342,6 +351,7 @@ impl Reader {
         }
         read_proc::continues(&mut self, &Line::new(0, ""));
         read_cleanup::finish(&mut self);
+        read_rdmsr::flush(&mut self);
         self.positional.settle(&mut self.dump);
         let block = std::mem::take(&mut self.proc_mtrr);
         if !block.is_empty() {

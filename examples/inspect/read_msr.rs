@@ -1,4 +1,4 @@
-//! MSR lists: `rdmsr` commands and their output, `MSR=value`, registers by name, per CPU.
+//! MSR lists: `MSR=value`, registers by name, per CPU.
 
 use std::ops::Range;
 
@@ -8,17 +8,12 @@ use mtrr_pat::regs::{IORR_COUNT, MsrAddr};
 use super::dump::Regs;
 use super::marks::Listing;
 use super::msr_names::register_named;
-use super::read::{Reader, Section};
+use super::read::Reader;
 use super::words::{self, Line};
 
 /// Reads one line, when it is one of these formats.
 pub fn line(reader: &mut Reader, line: &Line<'_>) -> bool {
-    command(reader, line)
-        || bare_value(reader, line)
-        || heading(reader, line)
-        || pair(reader, line)
-        || named(reader, line)
-        || numbered(reader, line)
+    heading(reader, line) || pair(reader, line) || named(reader, line) || numbered(reader, line)
 }
 
 /// The CPU a line names: `apic_id 0x20`, `CPU 3`, `cpu3`, `CPU#3`.
@@ -64,60 +59,6 @@ fn heading(reader: &mut Reader, line: &Line<'_>) -> bool {
             true
         }
         _ => false,
-    }
-}
-
-/// `# rdmsr -a 0x2ff`, `rdmsr -p3 0x200`, alone or with its values on the same line.
-fn command(reader: &mut Reader, line: &Line<'_>) -> bool {
-    let Some(at) = line
-        .words
-        .iter()
-        .position(|word| *word == "rdmsr" || word.ends_with("/rdmsr"))
-    else {
-        return false;
-    };
-    let mut cpu = 0;
-    let mut msr = None;
-    let mut rest = line.words.iter().skip(at + 1);
-    while let Some(word) = rest.next() {
-        if *word == "-p" || *word == "--processor" {
-            cpu = rest.next().and_then(|n| n.parse().ok()).unwrap_or(0);
-        } else if let Some(number) = word.strip_prefix("-p") {
-            cpu = number.parse().unwrap_or(0);
-        } else if !word.starts_with('-') {
-            msr = words::hex(word).and_then(|msr| u32::try_from(msr).ok());
-            break;
-        }
-    }
-    let Some(msr) = msr else {
-        return false;
-    };
-    reader.section = Section::Rdmsr { msr, cpu };
-    reader.msr_list = true;
-    true
-}
-
-/// The values below an `rdmsr` command, one line per CPU.
-fn bare_value(reader: &mut Reader, line: &Line<'_>) -> bool {
-    let Section::Rdmsr { msr, cpu } = reader.section else {
-        return false;
-    };
-    match (
-        line.words.as_slice(),
-        line.words.first().and_then(|word| words::hex(word)),
-    ) {
-        ([_], Some(value)) => {
-            reader.section = Section::Rdmsr {
-                msr,
-                cpu: cpu.saturating_add(1),
-            };
-            reader.positional.saw(msr, cpu);
-            store(reader, cpu, msr, value)
-        }
-        _ => {
-            reader.section = Section::None;
-            false
-        }
     }
 }
 
@@ -190,10 +131,10 @@ fn named(reader: &mut Reader, line: &Line<'_>) -> bool {
 
 /// `0x200: 0x80000006`, `MSR 0x250 0x0606060606060606`, `msr[2ff] = c06`.
 fn numbered(reader: &mut Reader, line: &Line<'_>) -> bool {
-    let after_msr = line
-        .atoms
-        .iter()
-        .position(|atom| atom.eq_ignore_ascii_case("msr"));
+    let after_msr = line.atoms.iter().position(|atom| {
+        let traced = ["msr_read", "msr_write", "wrmsr"].contains(atom);
+        traced || atom.eq_ignore_ascii_case("msr")
+    });
     let at = match after_msr {
         Some(at) => at + 1,
         None => match line.atoms.first().map(|atom| cpu_word(atom)) {

@@ -83,7 +83,7 @@ fn opens(record: &[(usize, &str)]) -> Option<usize> {
         }
         true => None,
         false if fixed_range(first, second) => Some(2),
-        false => varies(proc_mtrr(first) || register(first)),
+        false => varies(proc_mtrr(first) || register(first, second)),
     }
 }
 
@@ -102,9 +102,10 @@ fn fixed_range(word: &str, memtype: &str) -> bool {
         && words::memtype(memtype).is_some()
 }
 
-/// `0x200=0x6`, `0x200:`
-fn register(word: &str) -> bool {
-    let Some((name, _)) = word.split_once(['=', ':']) else {
+/// `0x200=0x6`, `0x200:`, `0x200 = 0x6`
+fn register(word: &str, next: &str) -> bool {
+    let apart = matches!(next, "=" | ":").then_some((word, ""));
+    let Some((name, _)) = word.split_once(['=', ':']).or(apart) else {
         return false;
     };
     let number = name.strip_prefix("0x").and_then(words::hex);
