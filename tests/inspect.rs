@@ -16,6 +16,8 @@ mod commands;
 mod decides;
 #[path = "inspect/formats.rs"]
 mod formats;
+#[path = "inspect/grammar.rs"]
+mod grammar;
 #[path = "inspect/hostile.rs"]
 mod hostile;
 #[path = "inspect/kernel_lines.rs"]

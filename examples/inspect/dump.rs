@@ -223,6 +223,8 @@ pub enum Vendor {
 pub struct Listing {
     /// Its form names every range, also those that are off.
     pub every: bool,
+    /// Its heading came before it: it begins with its first range.
+    pub headed: bool,
     /// Its form leaves out what is off.
     pub used_only: bool,
     /// How many lines had been read with its last one.

@@ -107,7 +107,7 @@ impl Gaps {
         let goes_on = dump.records > dump.listing.last_record;
         let last_off = regs.variable.values().next_back() == Some(&Variable::Off);
         let usual = USUAL_COUNTS.contains(&length);
-        let plausible = usual || goes_on && length.is_multiple_of(2);
+        let plausible = usual || goes_on && length.is_multiple_of(2) && dump.listing.headed;
         if goes_on && plausible {
             self.count = Some(length);
         } else if !plausible && !last_off {

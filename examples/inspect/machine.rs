@@ -298,10 +298,8 @@ impl Machine {
     fn snapshot(&self, regs: &Regs) -> Snapshot {
         let mut snapshot = Snapshot::empty(self.bits);
         let fixed = regs.fixed_seen();
-        let count = self
-            .dump
-            .stated_count
-            .map_or_else(|| variable_count(regs), usize::from);
+        let count = self.gaps.count.or(self.dump.stated_count.map(usize::from));
+        let count = count.unwrap_or_else(|| variable_count(regs));
         let cap = regs
             .cap
             .unwrap_or_else(|| count as u64 | MtrrCap::WC.bits() | if fixed { 1 << 8 } else { 0 });

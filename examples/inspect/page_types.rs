@@ -46,6 +46,8 @@ pub struct PageTypes {
     pub lists: Vec<Vec<Mapped>>,
     /// Refused requests.
     pub refused: Vec<Refused>,
+    /// Requests for another type than write-back of memory the kernel has mapped itself.
+    pub of_ram: Vec<Refused>,
     /// A heading was seen: the next range opens a list.
     pub opens: bool,
 }
@@ -53,7 +55,7 @@ pub struct PageTypes {
 impl PageTypes {
     /// Whether there is nothing in it.
     pub fn is_empty(&self) -> bool {
-        self.lists.is_empty() && self.refused.is_empty()
+        self.lists.is_empty() && self.refused.is_empty() && self.of_ram.is_empty()
     }
 
     /// Takes one range of a list; lists are in the order of addresses, up or down.
@@ -84,6 +86,13 @@ impl PageTypes {
         }
     }
 
+    /// Takes a request for memory that stays write-back.
+    pub fn ram_refused(&mut self, new: Refused) {
+        if self.of_ram.len() < MAX_REFUSED && !self.of_ram.contains(&new) {
+            self.of_ram.push(new);
+        }
+    }
+
     /// What there is to say, differences first.
     pub fn findings(&self) -> Vec<Finding> {
         let mut out = Vec::new();
@@ -91,6 +100,7 @@ impl PageTypes {
             out.extend(differences(before, after));
         }
         out.extend(self.refused.iter().map(refusal));
+        out.extend(ram_refusals(&self.of_ram));
         out.extend(self.lists.last().map(|list| summary(list)));
         out
     }
@@ -236,21 +246,27 @@ fn refusal(refused: &Refused) -> Finding {
         "" => "a mapping was refused".to_string(),
         program => format!("{program} was refused a mapping"),
     };
-    // The line names two types; the one that was not asked for was there before.
+    // The line names two types. The second is there; the first was asked for, or another part of
+    // the range has it: where the next line says what was asked for, that decides.
     let holds = refused.met.map(|(a, b)| match refused.asked {
-        Some(asked) if asked == a => b,
-        _ => a,
+        Some(asked) if asked != a => a,
+        _ => b,
     });
-    let asked = refused.asked.or(refused.met.map(|(_, b)| b));
     let place = span(refused.start, refused.end);
-    let text = match (holds, asked) {
-        (Some(holds), Some(asked)) => format!(
+    let text = match (holds, refused.asked, refused.met) {
+        (Some(holds), Some(asked), _) => format!(
             "{who}: {place} is already mapped {} (all of it or a part), and {} was asked for; a \
              range has one type at a time",
             name(holds.raw()),
             name(asked.raw())
         ),
-        (None, Some(asked)) => format!(
+        (Some(holds), None, Some((first, _))) => format!(
+            "{who}: {place} is already mapped {} (all of it or a part), and {} was asked for or is \
+             there too; a range has one type at a time",
+            name(holds.raw()),
+            name(first.raw())
+        ),
+        (None, Some(asked), _) => format!(
             "{who}: {place} is already mapped with another type than {}; a range has one type at \
              a time",
             name(asked.raw())
@@ -264,6 +280,35 @@ fn refusal(refused: &Refused) -> Finding {
     );
     let range = (refused.start, refused.end);
     finding(Severity::Warning, "mapping-refused", range, text, &fix)
+}
+
+/// One finding for all requests of one type: their addresses are of no interest.
+fn ram_refusals(of_ram: &[Refused]) -> Option<Finding> {
+    let first = of_ram.first()?;
+    let asked = first
+        .asked
+        .map_or("another type", |asked| name(asked.raw()));
+    let more = match of_ram.len() {
+        1 => String::new(),
+        many => format!(" and {} more", many - 1),
+    };
+    let text = format!(
+        "{} asked for {asked} of {}{more}: this is RAM, which the kernel has mapped write-back \
+         itself, and write-back is what the program got",
+        first.program,
+        span(first.start, first.end)
+    );
+    let fix = "harmless where the device snoops the caches; else the driver has to change the type of \
+               its pages before it maps them (set_memory_wc, set_memory_uc); the MTRRs have no part \
+               in it";
+    let range = (first.start, first.end);
+    Some(finding(
+        Severity::Warning,
+        "mapped-write-back",
+        range,
+        text,
+        fix,
+    ))
 }
 
 fn summary(list: &[Mapped]) -> Finding {

@@ -9,9 +9,9 @@ use super::dump::{Dump, Variable};
 use super::marks::{self, Marks};
 use super::positional::Positional;
 use super::quote::quoted;
-use super::states::{self, Kept};
 use super::read_columns::Columns;
 use super::read_rdmsr::Asked;
+use super::states::{self, Kept};
 use super::unwrap::Unwrap;
 use super::words::{Line, plain};
 use super::{read_cleanup, read_example, read_firmware, read_kernel, read_msr, read_proc};
@@ -79,6 +79,8 @@ pub struct Reader {
     unwrap: Unwrap,
     /// What follows "New variable MTRRs" is not what firmware left.
     pub rearranged: bool,
+    /// A line of the kernel about mapped pages that goes on.
+    pub pat_goes_on: Option<(u64, String)>,
     /// A line of the kernel's list that was cut.
     pub list_cut: Option<u64>,
     /// Up to this line, lines may belong to a list begun before.
@@ -111,6 +113,7 @@ impl Default for Reader {
             pending: None,
             unwrap: Unwrap::default(),
             rearranged: false,
+            pat_goes_on: None,
             list_cut: None,
             list_until: 0,
             starts,
@@ -224,7 +227,7 @@ impl Reader {
     /// Takes one line of the input.
     fn line(&mut self, bytes: &[u8], cut: bool) {
         self.dump.lines += 1;
-        let waiting = self.pending.is_some() || self.unwrap.goes_on();
+        let waiting = self.pending.is_some() || self.pat_goes_on.is_some() || self.unwrap.goes_on();
         let in_list = waiting || self.dump.records <= self.list_until;
         if !in_list && !self.dump.first_line.is_empty() && !may_matter(bytes, &self.starts) {
             self.pass(&String::from_utf8_lossy(bytes), cut);
@@ -270,6 +273,11 @@ impl Reader {
         };
         let text = plain(&text.replace('`', "_"));
         let cut = cut || text.len() > MAX_LINE;
+        self.text(&text, cut);
+    }
+
+    /// Takes one line of text.
+    fn text(&mut self, text: &str, cut: bool) {
         let end = (0..=MAX_LINE.min(text.len())).rfind(|at| text.is_char_boundary(*at));
         let line = Line::new(self.dump.lines, text.get(..end.unwrap_or(0)).unwrap_or(""));
         // Brackets and the like are no text.
@@ -314,8 +322,10 @@ impl Reader {
     fn repeated(&mut self, line: &Line<'_>) -> bool {
         // Lists of mapped pages have an entry for each mapping.
         let pages = line.text.contains(" @ ") || line.text.contains("PAT: [");
-        let same = self.before == line.text && !self.skipped && !pages;
         let command = line.text.contains("rdmsr");
+        // Values come one after the other, alike or not.
+        let values = self.section == Section::Rdmsr && !command && line.words.len() > 1;
+        let same = self.before == line.text && !self.skipped && !pages && !values;
         self.doubled |= same && command;
         self.skipped = same && (line.words.len() > 1 || self.doubled);
         if !self.skipped {
@@ -351,6 +361,7 @@ impl Reader {
         }
         read_proc::continues(&mut self, &Line::new(0, ""));
         read_cleanup::finish(&mut self);
+        read_pat::finish(&mut self);
         read_rdmsr::flush(&mut self);
         self.positional.settle(&mut self.dump);
         let block = std::mem::take(&mut self.proc_mtrr);

@@ -187,6 +187,11 @@ fn edk2_fixed(reader: &mut Reader, line: &Line<'_>) -> bool {
 
 /// U-Boot: `0   Y     Back         0000000000000000 0000007f80000000 0000000080000000`.
 fn u_boot(reader: &mut Reader, line: &Line<'_>) -> bool {
+    if line.words.starts_with(&["Reg", "Valid"]) {
+        let listing = &mut reader.dump.listing;
+        listing.headed |= listing.last_record == 0;
+        return true;
+    }
     let [index, valid, name, base, mask, _size] = line.words.as_slice() else {
         return false;
     };

@@ -54,7 +54,9 @@ fn headers(reader: &mut Reader, line: &Line<'_>) -> bool {
     } else if line.text.contains("MTRR variable ranges") {
         reader.saw(Listing::Table, 0, FIRST_RANGE - 1);
         reader.dump.cpu(0).enabled = on;
-        reader.dump.listing.every = true;
+        let listing = &mut reader.dump.listing;
+        listing.every = true;
+        listing.headed |= listing.last_record == 0;
         reader.section = Section::Variable;
     } else {
         return false;
@@ -196,28 +198,38 @@ fn disabled(reader: &mut Reader, line: &Line<'_>) -> bool {
     true
 }
 
-/// `TOM2: 0000000130000000 aka 4864M`: Linux prints it only with both TOM2 enables set.
+/// `TOM2: 0000000130000000 aka 4864M`: Linux prints it only with both TOM2 enables set. Xen has
+/// twelve digits, and ` (WB)` where the second is: `TOM2: 000130000000 (WB)`.
 fn tom2(reader: &mut Reader, line: &Line<'_>) -> bool {
     let Some(text) = line.after("TOM2: ") else {
         return false;
     };
     reader.dump.vendor = Vendor::Amd;
-    // The kernel prints sixteen digits.
-    let digits = text.split_whitespace().next();
-    match digits
-        .filter(|digits| digits.len() == 16)
-        .and_then(words::hex)
-    {
+    let mut words = text.split_whitespace();
+    let digits = words.next().unwrap_or("");
+    let forced = match (digits.len(), words.next()) {
+        (16, _) | (12, Some("(WB)")) => true,
+        (12, None) => false,
+        _ => {
+            let why = "TOM2 is not sixteen hexadecimal digits";
+            reader.dump.complain(line.number, why);
+            return true;
+        }
+    };
+    match words::hex(digits) {
         Some(value) => {
             use mtrr_pat::regs::SysCfg;
             let regs = reader.dump.cpu(0);
             regs.top_mem2 = Some(value);
-            let bits = SysCfg::MTRR_TOM2_EN | SysCfg::TOM2_FORCE_WB;
+            let mut bits = SysCfg::MTRR_TOM2_EN;
+            if forced {
+                bits |= SysCfg::TOM2_FORCE_WB;
+            }
             regs.syscfg.get_or_insert(bits.raw());
         }
         None => reader
             .dump
-            .complain(line.number, "TOM2 is not sixteen hexadecimal digits"),
+            .complain(line.number, "TOM2 is not a hexadecimal number"),
     }
     true
 }

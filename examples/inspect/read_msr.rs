@@ -108,7 +108,7 @@ fn named(reader: &mut Reader, line: &Line<'_>) -> bool {
     // Linux prints "TOM2: .. aka 4864M" only when it acts: that says more than the register.
     let digits = line.after("TOM2: ").map(|rest| rest.trim_start());
     let cut = digits.is_some_and(|d| !d.starts_with("0x") && d.trim_end().len() < 16);
-    if line.words.contains(&"aka") || cut {
+    if line.words.contains(&"aka") || cut || line.text.contains("(WB)") {
         return false;
     }
     let found = line.atoms.iter().enumerate().find_map(|(at, atom)| {
@@ -182,6 +182,11 @@ fn values(reader: &mut Reader, line: &Line<'_>, msr: u32, rest: &[&str]) -> bool
             format!("the value of {} is not a number", MsrAddr(msr)),
         );
         return true;
+    }
+    // `msr[0x000277]=00 07 04 06 00 07 04 06`: eight bytes, the highest first.
+    if numbers.len() == 8 && numbers.iter().all(|(atom, _)| atom.len() == 2) {
+        let word = numbers.iter().fold(0, |word, (_, byte)| word << 8 | byte);
+        return store(reader, first, msr, word);
     }
     let long = |atom: &str| atom.trim_start_matches("0x").len() == 8;
     match numbers.as_slice() {

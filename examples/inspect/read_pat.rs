@@ -9,11 +9,42 @@ use super::words::{self, Line};
 
 /// Reads one line, when it is one of these formats.
 pub fn line(reader: &mut Reader, line: &Line<'_>) -> bool {
+    if let Some((number, text)) = reader.pat_goes_on.take() {
+        let whole = format!("{text} {}", line.text);
+        let whole = Line::new(number, &whole);
+        if broken(&whole) {
+            reader.dump.complain(number, "cut short: two types wanted");
+        } else {
+            return refused(reader, &whole) || pfn(reader, &whole) || ram(reader, &whole);
+        }
+    }
+    if broken(line) {
+        reader.pat_goes_on = Some((line.number, line.text.into()));
+        return true;
+    }
     if line.text.contains("PAT memtype list") {
         reader.dump.page_types.opens = true;
         return true;
     }
-    listed(reader, line) || refused(reader, line) || reserved(reader, line) || pfn(reader, line)
+    listed(reader, line)
+        || refused(reader, line)
+        || reserved(reader, line)
+        || pfn(reader, line)
+        || ram(reader, line)
+}
+
+/// Whether a mail program broke the line: the types it tells of are not on it.
+fn broken(line: &Line<'_>) -> bool {
+    let mapped = line.text.contains(" map pfn ") && !line.text.contains("got ");
+    let refused = line.text.contains(" conflicting memory types") && !line.text.contains("<->");
+    mapped || refused
+}
+
+/// Says so when the input ends with half a line.
+pub fn finish(reader: &mut Reader) {
+    if let Some((number, _)) = reader.pat_goes_on.take() {
+        reader.dump.complain(number, "cut short: two types wanted");
+    }
 }
 
 /// `write-back @ 0x55ba4000-0x55ba5000`, and since 5.6
@@ -77,13 +108,10 @@ fn refused(reader: &mut Reader, line: &Line<'_>) -> bool {
         reader.dump.complain(line.number, why);
         return true;
     };
-    let program = before.rsplit("PAT: ").next().unwrap_or(before);
-    let program = program.rsplit("] ").next().unwrap_or(program);
-    let program = program.rsplit_once(':').map_or(program, |(name, _)| name);
     reader.dump.page_types.refuse(Refused {
         start,
         end,
-        program: quoted(program.trim(), 40),
+        program: program(before),
         met: Some(met),
         asked: None,
     });
@@ -116,6 +144,35 @@ fn reserved(reader: &mut Reader, line: &Line<'_>) -> bool {
     true
 }
 
+/// `app:2512 map pfn RAM range req uncached-minus for [mem 0x481488000-0x481488fff], got write-back`
+fn ram(reader: &mut Reader, line: &Line<'_>) -> bool {
+    let Some((before, after)) = line.text.split_once(" map pfn RAM range req ") else {
+        return false;
+    };
+    let asked = after.split_whitespace().next().and_then(memtype);
+    let range = after.split("[mem ").nth(1).unwrap_or("");
+    let range = range.split([',', ']']).next().and_then(span);
+    let (Some(asked), Some((start, end))) = (asked, range) else {
+        return false;
+    };
+    reader.dump.page_types.ram_refused(Refused {
+        start,
+        end: end + 1,
+        program: program(before),
+        met: None,
+        asked: Some(asked),
+    });
+    true
+}
+
+/// The program in `[   45.3] x86/PAT: NDK MediaCodec_:3753`.
+fn program(before: &str) -> String {
+    let name = before.rsplit("PAT: ").next().unwrap_or(before);
+    let name = name.rsplit("] ").next().unwrap_or(name);
+    let name = name.rsplit_once(':').map_or(name, |(name, _)| name);
+    quoted(name.trim(), 40)
+}
+
 /// `Xorg:812 map pfn expected mapping type uncached-minus for [mem 0xe0000000-0xefffffff], got
 /// write-combining`
 fn pfn(reader: &mut Reader, line: &Line<'_>) -> bool {
@@ -133,12 +190,10 @@ fn pfn(reader: &mut Reader, line: &Line<'_>) -> bool {
         reader.dump.complain(line.number, why);
         return true;
     };
-    let program = before.rsplit([' ', ']']).next().unwrap_or("");
-    let program = program.split(':').next().unwrap_or("");
     reader.dump.page_types.refuse(Refused {
         start,
         end: end + u64::from(brackets),
-        program: quoted(program, 40),
+        program: program(before),
         met: Some((asked, got)),
         asked: Some(asked),
     });

@@ -156,3 +156,53 @@ fn the_map_line_of_linux_6_5_counts_the_registers() {
         .replace("from 10", "from 11");
     assert_eq!(json(&[], table.as_bytes())["registers"]["total"], 10);
 }
+
+#[test]
+fn memory_of_the_kernel_stays_write_back() {
+    let one = "[   56.4] x86/PAT: app:2512 map pfn RAM range req uncached-minus for \
+               [mem 0x481488000-0x481488fff], got write-back\n";
+    // As a mail program breaks it, in either place.
+    let broken = "[   45.8] x86/PAT: NDK MediaCodec_:3753 map pfn RAM range req\nwrite-combining for \
+                  [mem 0x1e7a80000-0x1e7a87fff], got write-back\n[   45.9] x86/PAT: .decoder:4088 \
+                  map pfn RAM range\nreq write-combining for [mem 0x1e7a70000-0x1e7a70fff], got \
+                  write-back\n";
+    let text = says(one.as_bytes());
+    assert!(
+        text.contains("app asked for uncached-minus of 0x481488000-0x481488fff (4 KiB)"),
+        "{text}"
+    );
+    let text = says(broken.as_bytes());
+    let part =
+        "NDK MediaCodec_ asked for write-combining of 0x1e7a80000-0x1e7a87fff (32 KiB) and 1 more";
+    assert!(text.contains(part), "{text}");
+    assert!(
+        text.contains("write-back is what the program got"),
+        "{text}"
+    );
+}
+
+#[test]
+fn a_conflict_without_its_second_line_claims_no_more_than_it_says() {
+    let line = "x86/PAT: pcimem:922560 conflicting memory types ca000000-ca800000 \
+                uncached-minus<->write-combining\n";
+    let text = says(line.as_bytes());
+    assert!(
+        text.contains("0xca000000-0xca7fffff (8 MiB) is already mapped write-combining"),
+        "{text}"
+    );
+    assert!(
+        text.contains("uncached-minus was asked for or is there too"),
+        "{text}"
+    );
+}
+
+#[test]
+fn xen_prints_top_mem2_with_twelve_digits() {
+    let table = "(XEN) MTRR default type: uncachable\n(XEN) MTRR variable ranges enabled:\n\
+                 (XEN)   0 base 000000000000 mask ffff80000000 write-back\n(XEN)   1 disabled\n";
+    for (line, want) in [("000230000000 (WB)", "WB"), ("000230000000", "UC")] {
+        let text = format!("{table}(XEN) TOM2: {line}\n(XEN) more\n");
+        let object = json(&[], text.as_bytes());
+        assert_eq!(super::type_at(&object, 0x1_0000_0000), want, "{line}");
+    }
+}
