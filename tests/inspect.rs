@@ -16,6 +16,8 @@ mod commands;
 mod decides;
 #[path = "inspect/formats.rs"]
 mod formats;
+#[path = "inspect/found.rs"]
+mod found;
 #[path = "inspect/grammar.rs"]
 mod grammar;
 #[path = "inspect/hostile.rs"]

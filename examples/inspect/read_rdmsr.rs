@@ -204,7 +204,7 @@ fn value(reader: &mut Reader, line: &Line<'_>) -> bool {
             .or_else(|| word.parse().ok()),
         false => words::hex(word),
     };
-    let values: Option<Vec<u64>> = line.words.iter().map(|word| read(word)).collect();
+    let values: Option<Vec<u64>> = line.words.iter().map(read).collect();
     match values.as_deref() {
         Some([value]) => asked.values.push((1, Some(*value))),
         Some([_, value]) if asked.counted || line.text.starts_with("    ") => {
