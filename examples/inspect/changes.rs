@@ -1,10 +1,12 @@
 //! What became different from one state in the input to the next.
 
+use std::collections::BTreeMap;
+
 use mtrr_pat::lookup::Run;
 use mtrr_pat::pat::Pat;
 
 use super::differs;
-use super::dump::Dump;
+use super::dump::{Dump, Listing, Regs, Variable};
 use super::fill;
 use super::machine::{self, Machine};
 use super::map::{self, Map};
@@ -13,8 +15,8 @@ use super::states::State;
 /// The difference between two states.
 #[derive(Debug)]
 pub struct Change {
-    /// First line of the earlier state.
-    pub from: u64,
+    /// First line of the earlier state; `None` for the log against /proc/mtrr.
+    pub from: Option<u64>,
     /// Memory whose type changed: first byte, end, type before and after.
     pub memory: Vec<Memory>,
     /// Registers that changed, in words.
@@ -47,12 +49,40 @@ pub fn all(machine: &Machine) -> Vec<Change> {
         .map(|(state, machine)| (state.from, machine))
         .collect();
     all.push((0, machine));
-    all.windows(2)
-        .filter_map(|pair| match pair {
-            [(from, before), (_, after)] => between(*from, before, after),
-            _ => None,
-        })
-        .collect()
+    let states = all.windows(2).filter_map(|pair| match pair {
+        [(from, before), (_, after)] => between(Some(*from), before, after),
+        _ => None,
+    });
+    let mut changes: Vec<Change> = states.collect();
+    let proc_mtrr = machine.dump.proc_mtrr.as_ref();
+    changes.extend(proc_mtrr.and_then(|block| between(None, machine, &as_proc(machine, block))));
+    changes
+}
+
+/// The machine as its /proc/mtrr shows it, where the input has a fuller table too.
+fn as_proc(machine: &Machine, block: &BTreeMap<u8, Variable>) -> Machine {
+    let regs = Regs {
+        variable: block.clone(),
+        ..machine.boot_regs().cloned().unwrap_or_default()
+    };
+    let listing = Listing {
+        used_only: true,
+        ..Listing::default()
+    };
+    let state = State {
+        cpus: BTreeMap::from([(0, regs)]),
+        listing,
+        ..State::default()
+    };
+    as_machine(machine, &state)
+}
+
+/// What came before, in words.
+pub fn title(change: &Change) -> String {
+    match change.from {
+        Some(line) => format!("Changed since the state in line {line}"),
+        None => "Changed from the log to /proc/mtrr".into(),
+    }
 }
 
 /// The machine as it was in `state`; what the state does not show is as in the whole input.
@@ -69,12 +99,13 @@ fn as_machine(machine: &Machine, state: &State) -> Machine {
         records: state.listing.last_record + 1,
         listing: state.listing.clone(),
         earlier: Vec::new(),
+        proc_mtrr: None,
         ..machine.dump.clone()
     };
     machine::resolve(dump, Some(machine.bits), None)
 }
 
-fn between(from: u64, before: &Machine, after: &Machine) -> Option<Change> {
+fn between(from: Option<u64>, before: &Machine, after: &Machine) -> Option<Change> {
     let memory = memory(before, after);
     let registers = registers(before, after);
     let some = !memory.is_empty() || !registers.is_empty();

@@ -184,7 +184,7 @@ fn incomplete(machine: &Machine) -> Option<Finding> {
     })
 }
 
-/// The input holds states that differ.
+/// The input holds states that differ. What /proc/mtrr adds to a log, drivers may have asked for.
 fn changed(change: &Change) -> Finding {
     const MOST: usize = 4;
     let lines = changes::lines(change);
@@ -196,7 +196,10 @@ fn changed(change: &Change) -> Finding {
         text.push_str(&format!("; and {} more", lines.len() - MOST));
     }
     Finding {
-        severity: Severity::Warning,
+        severity: match change.from {
+            Some(_) => Severity::Warning,
+            None => Severity::Info,
+        },
         kind: "changed".into(),
         range: change
             .memory
@@ -207,7 +210,10 @@ fn changed(change: &Change) -> Finding {
             .iter()
             .map(|memory| memory.end - memory.start)
             .sum(),
-        text: format!("the input holds two states, or two machines, that differ: {text}"),
+        text: match change.from {
+            Some(_) => format!("the input holds two states, or two machines, that differ: {text}"),
+            None => format!("/proc/mtrr differs from the log: {text}"),
+        },
         fix: String::new(),
     }
 }

@@ -18,7 +18,8 @@
 //! - `variable`: `{index,base,mask,type,valid,note}`; null but for the index where it is missing
 //! - `top_mem2_write_back`: AMD, up to where TOP_MEM2 makes memory above 4 GiB write-back
 //! - `changes`, where the input holds several states: `{from_line,memory:[{start,end,before,after}],
-//!   registers:[..]}`, from each state to the next; all else is about the last one
+//!   registers:[..]}`, from each state to the next; all else is about the last one. `from_line` is
+//!   null for a log against the /proc/mtrr that came with it
 //! - `findings`, worst first: `{severity,kind,start,end,text,fix}`; "error", "warning", "info"
 //! - `registers`: `{used,total,min_strict:{UC,WB},min_here,min_relaxed,layout:[{base,size,type}]}`;
 //!   strict leaves AMD's TOP_MEM2 out, here and relaxed do not; the layout is for the default type

@@ -108,11 +108,25 @@ fn parts(line: &Line<'_>, base_text: &str) -> Result<(u64, u64, u8), &'static st
         .iter()
         .rev()
         .find_map(|word| words::memtype(word))
+        .or_else(|| glued(line.text))
         .ok_or("cut short: no memory type")?;
     if size < 0x1000 || base.checked_add(size).is_none() {
         return Err("the size is impossible");
     }
     Ok((base, size, memtype))
+}
+
+/// A type that has lost the space or the line end after it: "write-backThe change will".
+fn glued(text: &str) -> Option<u8> {
+    const NAMES: [&str; 5] = [
+        "write-back",
+        "uncachable",
+        "write-combining",
+        "write-through",
+        "write-protect",
+    ];
+    let name = NAMES.into_iter().find(|name| text.contains(name))?;
+    words::memtype(name)
 }
 
 /// `  00100000-7ffdffff : System RAM`

@@ -14,7 +14,7 @@ const MOST_CHANGES: usize = 20;
 pub fn draw(report: &Report, look: Look) -> String {
     let mut out = String::new();
     for change in &report.changes {
-        let title = format!("Changed since the state in line {}", change.from);
+        let title = changes::title(change);
         let _ = writeln!(out, "\n{}", look.heading(&title));
         let lines = changes::lines(change);
         for line in lines.iter().take(MOST_CHANGES) {

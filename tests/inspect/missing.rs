@@ -229,3 +229,12 @@ fn mail_that_quotes_without_a_space() {
     assert_eq!(type_at(&object, 0x37ff_ffff), "WB");
     assert_eq!(type_at(&object, 0x3800_0000), "UC");
 }
+
+#[test]
+fn a_type_with_the_next_sentence_at_its_end() {
+    let text = "reg00: base=0x000000000 (    0MB), size= 1024MB, count=1: write-back\n\
+                reg01: base=0x0c0000000 ( 3072MB), size=  256MB, count=1: write-combiningThe change \
+                will not last\n";
+    let object = json(&[], text.as_bytes());
+    assert_eq!(type_at(&object, 0xc000_0000), "WC");
+}

@@ -204,3 +204,27 @@ fn two_machines_in_one_post() {
         "{text}"
     );
 }
+
+#[test]
+fn a_log_and_the_proc_mtrr_that_came_with_it() {
+    let log = String::from_utf8(case("042-ds620slim-39bit")).expect("text");
+    let list = "reg00: base=0x000000000 (    0MB), size= 2048MB, count=1: write-back\n\
+                reg01: base=0x07c000000 ( 1984MB), size=   64MB, count=1: uncachable\n\
+                reg02: base=0x07b000000 ( 1968MB), size=   16MB, count=1: uncachable\n\
+                reg03: base=0x100000000 ( 4096MB), size= 4096MB, count=1: write-back\n\
+                reg04: base=0x200000000 ( 8192MB), size= 2048MB, count=1: write-back\n";
+    let object = json(&[], format!("{log}{list}").as_bytes());
+    assert_eq!(object["changes"], serde_json::json!([]));
+    let more = "reg05: base=0x0d0000000 ( 3328MB), size=  256MB, count=1: write-combining\n";
+    let object = json(&[], format!("{log}{list}{more}").as_bytes());
+    assert_eq!(object["changes"][0]["memory"][0]["after"], "WC");
+    let text = flat(format!("{log}{list}{more}").as_bytes());
+    assert!(
+        text.contains("Changed from the log to /proc/mtrr"),
+        "{text}"
+    );
+    assert!(
+        text.contains("variable range 5: off, then 0xd0000000+256 MiB write-combining"),
+        "{text}"
+    );
+}
