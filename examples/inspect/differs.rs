@@ -4,6 +4,7 @@ use mtrr_pat::compare::SameMap;
 use mtrr_pat::regs::MtrrDefType;
 use mtrr_pat::snapshot::Snapshot;
 
+use super::gaps;
 use super::machine::Machine;
 
 /// How one CPU stands against the first.
@@ -14,6 +15,8 @@ pub struct Standing {
     /// Groups whose difference changes what memory is: `fixed`, `variable`, `default`, `pat`,
     /// `syscfg`, `routing`.
     pub differs: Vec<&'static str>,
+    /// Groups of which the dump does not show all, of this CPU or of the first.
+    pub missing: Vec<&'static str>,
     /// Words differ that change nothing: pairs with V=0, the order of ranges.
     pub harmless: bool,
 }
@@ -36,10 +39,41 @@ pub fn standings(machine: &Machine) -> Vec<Standing> {
             Standing {
                 cpu: *cpu,
                 differs,
+                missing: missing(machine, *cpu),
                 harmless,
             }
         })
         .collect()
+}
+
+/// The groups of which the dump does not show all, of `cpu` or of the first CPU.
+fn missing(machine: &Machine, cpu: u32) -> Vec<&'static str> {
+    let (Some(boot), Some(own)) = (machine.boot_regs(), machine.dump.cpus.get(&cpu)) else {
+        return Vec::new();
+    };
+    let mut groups = Vec::new();
+    let no_fixed = boot.fixed_enabled == Some(false) && own.fixed_enabled == Some(false)
+        || boot.cap.is_some_and(|cap| cap >> 8 & 1 == 0);
+    if !(no_fixed || boot.fixed_known() && own.fixed_known()) {
+        groups.push("fixed");
+    }
+    if machine.gaps.variable() || !gaps::same_ranges_shown(boot, own) {
+        groups.push("variable");
+    }
+    if boot.default.is_none() || own.default.is_none() {
+        groups.push("default");
+    }
+    if boot.pat.is_some() != own.pat.is_some() {
+        groups.push("pat");
+    }
+    groups
+}
+
+/// The groups of which some CPU does not show all.
+pub fn missing_somewhere(standings: &[Standing]) -> Vec<&'static str> {
+    let all = ["fixed", "variable", "default", "pat"];
+    let lacks = |group: &&str| standings.iter().any(|s| s.missing.contains(group));
+    all.into_iter().filter(lacks).collect()
 }
 
 /// The groups in which `other` differs from `boot` in effect.

@@ -6,7 +6,11 @@ use mtrr_pat::ranges::FIXED_RANGES;
 use mtrr_pat::regs::{FIXED_COUNT, IORR_COUNT, Iorr, MAX_VARIABLE};
 use mtrr_pat::routing::Routing;
 
+use super::digits::Digits;
+use super::kernel_lines::Subject;
+use super::page_types::PageTypes;
 use super::quote::quoted;
+use super::states::State;
 
 /// Most CPUs kept of one input.
 pub const MAX_CPUS: usize = 4096;
@@ -14,6 +18,20 @@ pub const MAX_CPUS: usize = 4096;
 pub const MAX_RAM: usize = 4096;
 /// Most complaints kept; the rest are counted.
 pub const MAX_COMPLAINTS: usize = 20;
+
+/// Most lines of a kernel kept.
+pub const MAX_HINTS: usize = 40;
+
+/// Something the kernel said.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Hint {
+    /// The line.
+    pub line: u64,
+    /// What it is about.
+    pub subject: Subject,
+    /// The kernel's words.
+    pub text: String,
+}
 
 /// One variable range as a dump gives it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -36,6 +54,17 @@ pub enum Variable {
         /// The type byte.
         memtype: u8,
     },
+}
+
+/// One range of the list a kernel prints as it re-arranges them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Listed {
+    /// First byte.
+    pub base: u64,
+    /// Bytes.
+    pub size: u64,
+    /// The type byte.
+    pub memtype: u8,
 }
 
 /// One fixed-range register: the bytes a dump gave.
@@ -100,6 +129,22 @@ impl Regs {
             base = Some(word);
         }
         *entry = Variable::Words { base, mask };
+    }
+
+    /// Drops one word of a variable pair: bases have even places, masks odd ones.
+    pub fn forget_variable_word(&mut self, place: u32) {
+        let index = (place / 2) as u8;
+        let Some(Variable::Words { base, mask }) = self.variable.get_mut(&index) else {
+            return;
+        };
+        *if place & 1 == 1 {
+            &mut *mask
+        } else {
+            &mut *base
+        } = None;
+        if (*base, *mask) == (None, None) {
+            self.variable.remove(&index);
+        }
     }
 
     /// Stores one word of an I/O range; the other half is kept.
@@ -173,6 +218,23 @@ pub enum Vendor {
     Amd,
 }
 
+/// The list of variable ranges, as an input gives it.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Listing {
+    /// Its form names every range, also those that are off.
+    pub every: bool,
+    /// Its heading came before it: it begins with its first range.
+    pub headed: bool,
+    /// Its form leaves out what is off.
+    pub used_only: bool,
+    /// How many lines had been read with its last one.
+    pub last_record: u64,
+    /// How many ranges it has, where it says so: with default WB and with default UC.
+    pub lengths: Option<(u8, u8)>,
+    /// Ranges whose line could not be read.
+    pub broken: Vec<u8>,
+}
+
 /// Everything one input says.
 #[derive(Clone, Debug, Default)]
 pub struct Dump {
@@ -184,8 +246,20 @@ pub struct Dump {
     pub bits_from_cpuid: bool,
     /// The input sums CPUs up: what ranges they have is not in it.
     pub summary: bool,
-    /// Digits of the masks in a kernel's table: it prints as many as the width needs.
-    pub mask_digits: u8,
+    /// Digits of the masks in a kernel's table.
+    pub digits: Digits,
+    /// The log is of Linux 6.5 or later.
+    pub new_linux: bool,
+    /// The kernel said that a mask does not reach up to the width.
+    pub incorrect_mask: bool,
+    /// What the kernel itself worked out of its variable ranges ("reg 0, base: ..").
+    pub listed: BTreeMap<u8, Listed>,
+    /// How many variable ranges exist, in the words of a kernel.
+    pub stated_count: Option<u8>,
+    /// The list of variable ranges.
+    pub listing: Listing,
+    /// Lines of text that are not blank, as they are once unwrapped.
+    pub records: u64,
     /// Usable RAM, half-open.
     pub ram: Vec<(u64, u64)>,
     /// End of RAM from a page count (`last_pfn`).
@@ -202,8 +276,10 @@ pub struct Dump {
     pub vendor: Vendor,
     /// By CPU number: package and core.
     pub cores: BTreeMap<u32, (u32, u32)>,
-    /// What the kernel that wrote the log complained about: line and text.
-    pub hints: Vec<(u64, String)>,
+    /// What the kernel that wrote the log had to say.
+    pub hints: Vec<Hint>,
+    /// What the kernel says of mapped pages.
+    pub page_types: PageTypes,
     /// What the reader had to do otherwise than asked, in sentences.
     pub notes: Vec<String>,
     /// Lines that could not be read: line and why.
@@ -212,6 +288,8 @@ pub struct Dump {
     pub more_complaints: u64,
     /// How many tables of variable ranges the input holds; the last one counts.
     pub tables: u32,
+    /// States before the last one, in the order of the input.
+    pub earlier: Vec<State>,
     /// Lines read.
     pub lines: u64,
     /// Lines that said something.
@@ -231,6 +309,11 @@ impl Dump {
         self.cpus.entry(number).or_default()
     }
 
+    /// The registers of CPU `number`, when the input showed any.
+    pub fn cpu_if_any(&self, number: u32) -> Option<&Regs> {
+        self.cpus.get(&number)
+    }
+
     /// Notes a line that could not be read.
     pub fn complain(&mut self, line: u64, why: impl Into<String>) {
         if self.complaints.len() < MAX_COMPLAINTS {
@@ -240,14 +323,23 @@ impl Dump {
         }
     }
 
-    /// Notes what the kernel itself said.
-    pub fn hint(&mut self, line: u64, text: &str) {
-        if self.hints.len() >= MAX_COMPLAINTS {
+    /// Notes what the kernel itself said; most subjects have room, however often one comes.
+    pub fn hint(&mut self, line: u64, subject: Subject, text: &str) {
+        let of = self
+            .hints
+            .iter()
+            .filter(|hint| hint.subject == subject)
+            .count();
+        if self.hints.len() >= MAX_COMPLAINTS && of > 0 || self.hints.len() >= MAX_HINTS {
             return;
         }
         let text = quoted(text.trim(), 160);
-        if !self.hints.iter().any(|(_, old)| *old == text) {
-            self.hints.push((line, text));
+        if !self.hints.iter().any(|old| old.text == text) {
+            self.hints.push(Hint {
+                line,
+                subject,
+                text,
+            });
         }
     }
 
@@ -258,6 +350,19 @@ impl Dump {
         }
     }
 
+    /// Notes that the line of a variable range could not be read.
+    pub fn broken_range(&mut self, index: u8) {
+        self.listing.last_record = self.records;
+        if usize::from(index) < MAX_VARIABLE && !self.listing.broken.contains(&index) {
+            self.listing.broken.push(index);
+        }
+    }
+
+    /// The end of RAM, from the RAM map or a page count.
+    pub fn ram_top(&self) -> Option<u64> {
+        self.ram.iter().map(|range| range.1).max().or(self.ram_end)
+    }
+
     /// Whether the input held anything this tool can use.
     pub fn is_empty(&self) -> bool {
         !self
@@ -266,6 +371,12 @@ impl Dump {
             .any(|regs| regs.has_mtrr() || regs.pat.is_some() || regs.syscfg.is_some())
             && self.pat_after.is_none()
             && self.proc_mtrr.is_none()
-            && self.hints.is_empty()
+            && !self.speaks()
+    }
+
+    /// Whether there is something to say of the input without a register in it.
+    pub fn speaks(&self) -> bool {
+        let counted = self.stated_count.is_some();
+        !self.hints.is_empty() || !self.page_types.is_empty() || counted
     }
 }

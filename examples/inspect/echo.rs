@@ -1,12 +1,22 @@
-//! A layout as lines for /proc/mtrr: in an order that never makes a device cacheable on the way.
+//! A layout as lines for /proc/mtrr, in the order that disturbs least: no device is ever cached
+//! on the way, and RAM stays cached, if the registers allow.
+
+use std::cmp::Reverse;
+use std::collections::{BinaryHeap, HashSet};
 
 use mtrr_pat::layout::Plan;
+use mtrr_pat::lookup::MtrrMap;
 use mtrr_pat::memtype::MemType;
 use mtrr_pat::overlap::MtrrType;
-use mtrr_pat::regs::VariableMtrr;
+use mtrr_pat::ranges::FIXED_END;
+use mtrr_pat::regs::{MAX_VARIABLE, VariableMtrr};
 use mtrr_pat::snapshot::Snapshot;
 
-use super::map::Map;
+use super::proc_mtrr::{Block, ProcMtrr};
+
+/// States reached before the search only hurries to the end, and before it gives up.
+const PATIENCE: usize = 3_000;
+const LIMIT: usize = 12_000;
 
 /// One line for /proc/mtrr.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -14,7 +24,43 @@ enum Step {
     /// `disable=N`.
     Drop(usize),
     /// `base=.. size=.. type=..`.
-    Add(VariableMtrr),
+    Add(Block),
+}
+
+/// Whether ranges may go that come again, and others come that go again.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Detours {
+    Without,
+    With,
+}
+
+/// What a state on the way does to memory that is the same before and after.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Harm {
+    /// An address that is not cacheable before and after, and is now.
+    pub exposed: Option<u64>,
+    /// Bytes of memory that are cached before and after, and uncached now.
+    pub uncached: u64,
+    /// Bytes of write-back memory that are write-through now.
+    pub through: u64,
+}
+
+impl Harm {
+    /// What one step into such a state costs.
+    fn cost(self) -> u64 {
+        let weight =
+            |bytes: u64, each: u64| bytes.checked_ilog2().map_or(0, |log| each + u64::from(log));
+        let exposed = if self.exposed.is_some() { 1_000_000 } else { 0 };
+        1 + exposed + weight(self.uncached, 10_000) + weight(self.through, 100)
+    }
+
+    fn worst(self, other: Self) -> Self {
+        Self {
+            exposed: self.exposed.or(other.exposed),
+            uncached: self.uncached.max(other.uncached),
+            through: self.through.max(other.through),
+        }
+    }
 }
 
 /// The lines, and what to know before running them.
@@ -22,209 +68,235 @@ enum Step {
 pub struct Lines {
     /// Shell lines, in order.
     pub lines: Vec<String>,
-    /// An address that is uncachable or write-combining before and after, and cacheable for a
-    /// moment in between.
-    pub exposed: Option<u64>,
+    /// The worst that happens in between.
+    pub harm: Harm,
 }
 
-/// The shell lines that turn the ranges of `programmed` into `plan`, whose default type must be
-/// the present one: /proc/mtrr cannot change that.
+/// The shell lines that turn the ranges of `acting` into `plan`, whose default type must be the
+/// present one: /proc/mtrr cannot change that.
 ///
 /// # Errors
 /// Why it cannot be done on a running system.
-pub fn lines(programmed: &Snapshot, plan: &Plan) -> Result<Lines, String> {
-    if programmed.def_type.memtype() != Ok(plan.default_type()) {
+pub fn lines(acting: &Snapshot, plan: &Plan) -> Result<Lines, String> {
+    if acting.def_type.memtype() != Ok(plan.default_type()) {
         return Err("the default type would change, which /proc/mtrr cannot do".into());
     }
-    let target = target(programmed, plan);
-    let mut best: Result<Lines, String> = Err("nothing to do".into());
-    for order in [
-        Order::KeepCacheable,
-        Order::RebuildCacheable,
-        Order::DropFirst,
-    ] {
-        let steps = steps(programmed, plan, order);
-        match play(programmed, &target, &steps) {
-            Ok(exposed) => {
-                let lines = steps.iter().map(|step| line(step, programmed)).collect();
-                let found = Lines { lines, exposed };
-                if exposed.is_none() {
-                    return Ok(found);
-                }
-                if best.is_err() {
-                    best = Ok(found);
-                }
-            }
-            Err(why) if best.is_err() => best = Err(why),
-            Err(_) => {}
-        }
-    }
-    best
-}
-
-/// Which ranges go before others come.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Order {
-    /// Cacheable ranges that go, new uncachable ones, uncachable ones that go, new cacheable ones.
-    KeepCacheable,
-    /// The same, with every cacheable range made anew.
-    RebuildCacheable,
-    /// All that goes, then all that comes, uncachable ones first.
-    DropFirst,
+    let start = ProcMtrr::of(acting)?;
+    let target = target(acting, plan);
+    let goal = ProcMtrr::of(&target)?.blocks();
+    let judge = Judge::new(acting, &target);
+    // Most maps need no detour, and without any there is much less to search.
+    let found = search(&start, &goal, &judge, Detours::Without)
+        .filter(|(_, harm)| *harm == Harm::default())
+        .or_else(|| search(&start, &goal, &judge, Detours::With));
+    let (steps, harm) = found.ok_or("no order of lines is accepted all the way")?;
+    Ok(Lines {
+        lines: steps.iter().map(line).collect(),
+        harm,
+    })
 }
 
 /// The register file with the plan in it.
-pub fn target(programmed: &Snapshot, plan: &Plan) -> Snapshot {
-    let mut target = *programmed;
-    for slot in &mut target.variable {
-        *slot = VariableMtrr::default();
-    }
+pub fn target(acting: &Snapshot, plan: &Plan) -> Snapshot {
+    let mut target = *acting;
+    target.variable = [VariableMtrr::default(); MAX_VARIABLE];
     for (slot, pair) in target.variable.iter_mut().zip(plan.registers()) {
         *slot = *pair;
     }
     target
 }
 
-/// Whether two ranges cover the same block with the same type.
-fn same_range(a: &VariableMtrr, b: &VariableMtrr, snapshot: &Snapshot) -> bool {
-    let bits = snapshot.phys_bits;
-    a.valid() && b.valid() && a.memtype() == b.memtype() && a.block(bits) == b.block(bits)
+/// The way to one state: what it cost, the line that led to it, and from where.
+struct Reached {
+    state: ProcMtrr,
+    step: Option<(Step, usize)>,
+    cost: u64,
+    harm: Harm,
 }
 
-/// The steps in some order; larger ranges come before smaller ones.
-fn steps(programmed: &Snapshot, plan: &Plan, order: Order) -> Vec<Step> {
-    let cacheable = |pair: &VariableMtrr| {
-        !matches!(
-            pair.memtype(),
-            Ok(MemType::Uncachable | MemType::WriteCombining)
-        )
-    };
-    let kept = |pair: &VariableMtrr| {
-        !(order == Order::RebuildCacheable && cacheable(pair))
-            && plan
-                .registers()
-                .iter()
-                .any(|new| same_range(new, pair, programmed))
-    };
-    let old: Vec<(usize, VariableMtrr)> = programmed
-        .variable_ranges()
-        .iter()
-        .copied()
-        .enumerate()
-        .filter(|(_, pair)| pair.valid() && !kept(pair))
-        .collect();
-    let mut new: Vec<VariableMtrr> = plan
-        .registers()
-        .iter()
-        .copied()
-        .filter(|pair| {
-            let there = |old: &VariableMtrr| same_range(old, pair, programmed) && kept(old);
-            !programmed.variable_ranges().iter().any(there)
-        })
-        .collect();
-    new.sort_by_key(|pair| std::cmp::Reverse(pair.block(programmed.phys_bits).map(|b| b.1)));
-    let drops = |want: bool| {
-        old.iter()
-            .filter(move |(_, pair)| cacheable(pair) == want)
-            .map(|(n, _)| Step::Drop(*n))
-    };
-    let adds = |want: bool| {
-        new.iter()
-            .filter(move |pair| cacheable(pair) == want)
-            .map(|pair| Step::Add(*pair))
-    };
-    let (cold_drops, cold_adds) = (drops(false), adds(false));
-    if order == Order::DropFirst {
-        let drops = drops(true).chain(cold_drops);
-        return drops.chain(cold_adds).chain(adds(true)).collect();
-    }
-    drops(true)
-        .chain(cold_adds)
-        .chain(cold_drops)
-        .chain(adds(true))
-        .collect()
-}
-
-/// Plays the steps as Linux takes them: a free slot for every addition, no addition it refuses or
-/// takes for one it has, and the promised map at the end. Returns an address exposed on the way.
-fn play(programmed: &Snapshot, target: &Snapshot, steps: &[Step]) -> Result<Option<u64>, String> {
-    let (before, after) = (Map::new(programmed), Map::new(target));
-    let mut now = *programmed;
-    let mut found = None;
-    let count = programmed.variable_count();
-    for step in steps {
-        match step {
-            Step::Drop(index) => {
-                if let Some(slot) = now.variable.get_mut(*index) {
-                    *slot = VariableMtrr::default();
-                }
-            }
-            Step::Add(pair) => {
-                accepted(&now, pair)?;
-                let mut slots = now.variable.iter_mut().take(count);
-                let slot = slots.find(|slot| !slot.valid());
-                *slot.ok_or("no register is free on the way")? = *pair;
-            }
+/// The cheapest order of lines, or after [`PATIENCE`] the first one found.
+fn search(
+    start: &ProcMtrr,
+    goal: &[Block],
+    judge: &Judge,
+    detours: Detours,
+) -> Option<(Vec<Step>, Harm)> {
+    let mut reached = vec![Reached {
+        state: start.clone(),
+        step: None,
+        cost: 0,
+        harm: Harm::default(),
+    }];
+    let mut queue = BinaryHeap::from([(Reverse(0), 0)]);
+    let mut seen: HashSet<Vec<Block>> = HashSet::new();
+    while let Some((_, at)) = queue.pop() {
+        let blocks = reached[at].state.blocks();
+        if blocks == goal {
+            return Some((way(&reached, at), reached[at].harm));
         }
-        found = found.or_else(|| exposed(&before, &Map::new(&now), &after));
-    }
-    if Map::new(&now).same_above_fixed(&after) {
-        Ok(found)
-    } else {
-        Err("the lines would not give that map".into())
-    }
-}
-
-/// Whether Linux takes a new range as one: beside others, or around or inside one of another
-/// type that may overlap it (UC with anything, WB with WT).
-fn accepted(now: &Snapshot, new: &VariableMtrr) -> Result<(), String> {
-    let bits = now.phys_bits;
-    let cold = Ok(MemType::Uncachable);
-    for old in now.variable_ranges().iter().filter(|old| old.valid()) {
-        let (Some((start, size)), Some((at, bytes))) = (new.block(bits), old.block(bits)) else {
-            return Err("a mask in use has holes, which /proc/mtrr cannot handle".into());
-        };
-        if start >= at + bytes || at >= start + size {
+        if !seen.insert(blocks) {
             continue;
         }
-        let pair = [new.memtype(), old.memtype()];
-        let through = [Ok(MemType::WriteBack), Ok(MemType::WriteThrough)];
-        let mixed = pair.iter().all(|memtype| through.contains(memtype));
-        if pair[0] == pair[1] || !(pair.contains(&cold) || mixed) {
-            return Err(format!("{start:#x} overlaps a range it cannot be added to"));
+        if reached.len() > LIMIT {
+            return None;
+        }
+        for (step, state) in moves(&reached[at].state, goal, detours) {
+            let blocks = state.blocks();
+            if seen.contains(&blocks) {
+                continue;
+            }
+            let harm = if blocks == goal {
+                Harm::default()
+            } else {
+                judge.of(&state)
+            };
+            let cost = reached[at].cost + harm.cost();
+            // Past its patience, the search goes straight on.
+            let hurry = if reached.len() < PATIENCE { 1 } else { 100_000 };
+            let bound = cost + left(&blocks, goal) * hurry;
+            queue.push((Reverse(bound), reached.len()));
+            reached.push(Reached {
+                state,
+                step: Some((step, at)),
+                cost,
+                harm: reached[at].harm.worst(harm),
+            });
         }
     }
-    Ok(())
+    None
 }
 
-/// An address that is not cacheable before and after, but is now.
-fn exposed(before: &Map, now: &Map, after: &Map) -> Option<u64> {
-    let cold = |memtype: Option<MtrrType>| {
-        let memtype = memtype.map(MtrrType::forced);
-        matches!(memtype, Some(MemType::Uncachable | MemType::WriteCombining))
-    };
-    let starts = |map: &'_ Map| map.runs.iter().map(|run| run.start).collect::<Vec<u64>>();
-    let mut edges: Vec<u64> = [before, now, after].into_iter().flat_map(starts).collect();
-    edges.sort_unstable();
-    edges.dedup();
-    edges.into_iter().find(|addr| {
-        *addr >= mtrr_pat::ranges::FIXED_END
-            && cold(before.at(*addr))
-            && cold(after.at(*addr))
-            && !cold(now.at(*addr))
-    })
+/// The lines from the start to one state.
+fn way(reached: &[Reached], mut at: usize) -> Vec<Step> {
+    let mut steps = Vec::new();
+    while let Some((step, from)) = reached[at].step {
+        steps.push(step);
+        at = from;
+    }
+    steps.reverse();
+    steps
+}
+
+/// How many ranges are too many and how many are missing.
+fn left(blocks: &[Block], goal: &[Block]) -> u64 {
+    let missing = goal.iter().filter(|block| !blocks.contains(block)).count();
+    let extra = blocks.iter().filter(|block| !goal.contains(block)).count();
+    (missing + extra) as u64
+}
+
+/// What can be done next: ranges that go, ranges that come, and for ranges that must go before
+/// their successors fit inside them, the same bytes as write-through meanwhile.
+fn moves(state: &ProcMtrr, goal: &[Block], detours: Detours) -> Vec<(Step, ProcMtrr)> {
+    let mut out = Vec::new();
+    let blocks = state.blocks();
+    let stays = |block: &Block| detours == Detours::Without && goal.contains(block);
+    for (index, slot) in state.slots.iter().enumerate() {
+        if slot.as_ref().is_none_or(stays) {
+            continue;
+        }
+        let mut next = state.clone();
+        next.disable(index);
+        out.push((Step::Drop(index), next));
+    }
+    let back = MemType::WriteBack.raw();
+    let stand_in = |block: &Block| block.with_type(MemType::WriteThrough);
+    let leaving = blocks
+        .iter()
+        .filter(|block| block.memtype == back && !goal.contains(block));
+    let leaving = leaving.filter(|_| detours == Detours::With);
+    let adds = goal.iter().copied().chain(leaving.map(stand_in));
+    for block in adds.filter(|block| !blocks.contains(block)) {
+        let mut next = state.clone();
+        if next.add(block) {
+            out.push((Step::Add(block), next));
+        }
+    }
+    out
+}
+
+/// Compares states on the way with what is before and what comes after.
+struct Judge {
+    base: Snapshot,
+    /// Pieces between all edges: first byte, bytes, type before and after.
+    pieces: Vec<(u64, u64, MtrrType, MtrrType)>,
+}
+
+impl Judge {
+    fn new(before: &Snapshot, after: &Snapshot) -> Self {
+        let floor = if before.fixed_in_force() {
+            FIXED_END
+        } else {
+            0
+        };
+        let end = before.phys_bits.end();
+        let mut edges = vec![floor, 1 << 32, before.top_mem2 & !0x7f_ffff, end];
+        for pair in before.variable.iter().chain(&after.variable) {
+            if let Some((start, size)) = pair.block(before.phys_bits).filter(|_| pair.valid()) {
+                edges.extend([start, start + size]);
+            }
+        }
+        edges.retain(|edge| (floor..=end).contains(edge));
+        edges.sort_unstable();
+        edges.dedup();
+        let (old, new) = (MtrrMap::new(before), MtrrMap::new(after));
+        let piece = |pair: &[u64]| {
+            let at = pair[0];
+            (at, pair[1] - at, old.memtype_at(at), new.memtype_at(at))
+        };
+        Self {
+            base: *before,
+            pieces: edges.windows(2).map(piece).collect(),
+        }
+    }
+
+    fn of(&self, state: &ProcMtrr) -> Harm {
+        let mut now = self.base;
+        now.variable = [VariableMtrr::default(); MAX_VARIABLE];
+        for (slot, block) in now.variable.iter_mut().zip(&state.slots) {
+            if let Some(block) = block {
+                let pair = VariableMtrr::from_block(
+                    block.start,
+                    block.size,
+                    block.memtype(),
+                    now.phys_bits,
+                );
+                *slot = pair.unwrap_or_default();
+            }
+        }
+        let map = MtrrMap::new(&now);
+        let mut harm = Harm::default();
+        for (start, size, before, after) in &self.pieces {
+            let now = map.memtype_at(*start);
+            if now == *before || now == *after {
+                continue;
+            }
+            let cold = |memtype: MtrrType| {
+                matches!(
+                    memtype.forced(),
+                    MemType::Uncachable | MemType::WriteCombining
+                )
+            };
+            let uncached = now.forced() == MemType::Uncachable;
+            match (cold(*before) && cold(*after), uncached) {
+                (true, true) => {}
+                (true, false) => harm.exposed = harm.exposed.or(Some(*start)),
+                (false, _) if cold(*before) || cold(*after) => {}
+                (false, true) => harm.uncached += size,
+                (false, false) => harm.through += size,
+            }
+        }
+        harm
+    }
 }
 
 /// The shell line of a step.
-fn line(step: &Step, snapshot: &Snapshot) -> String {
+fn line(step: &Step) -> String {
     match step {
         Step::Drop(index) => format!("echo \"disable={index}\" > /proc/mtrr"),
-        Step::Add(pair) => {
-            let (base, size) = pair.block(snapshot.phys_bits).unwrap_or_default();
-            let name = pair
-                .memtype()
-                .map_or("?".to_string(), |memtype| memtype.to_string());
-            format!("echo \"base={base:#x} size={size:#x} type={name}\" > /proc/mtrr")
+        Step::Add(block) => {
+            let Block { start, size, .. } = block;
+            let name = block.memtype();
+            format!("echo \"base={start:#x} size={size:#x} type={name}\" > /proc/mtrr")
         }
     }
 }

@@ -66,9 +66,16 @@ pub fn assumed_default(regs: &Regs) -> MemType {
     }
 }
 
-/// `regs` of an AP, with what its dump does not show taken from the boot CPU.
+/// `regs` of an AP, with what its dump does not show taken from the boot CPU, and without what is
+/// not shown of the boot CPU: the two differ in nothing that only one of them shows.
 pub fn filled(regs: &Regs, boot: &Regs) -> Regs {
     let mut out = regs.clone();
+    out.default = out.default.filter(|_| boot.default.is_some());
+    out.enabled = out.enabled.filter(|_| boot.enabled.is_some());
+    out.fixed_enabled = out.fixed_enabled.filter(|_| boot.fixed_enabled.is_some());
+    out.pat = out.pat.filter(|_| boot.pat.is_some());
+    out.syscfg = out.syscfg.filter(|_| boot.syscfg.is_some());
+    out.top_mem2 = out.top_mem2.filter(|_| boot.top_mem2.is_some());
     out.cap = out.cap.or(boot.cap);
     out.default = out.default.or(boot.default);
     out.enabled = out.enabled.or(boot.enabled);
@@ -77,26 +84,26 @@ pub fn filled(regs: &Regs, boot: &Regs) -> Regs {
     out.syscfg = out.syscfg.or(boot.syscfg);
     out.top_mem2 = out.top_mem2.or(boot.top_mem2);
     for (own, boot) in out.fixed.iter_mut().zip(&boot.fixed) {
-        if own.known == 0 {
-            *own = *boot;
+        for byte in (0..8).filter(|byte| own.known & boot.known & 1 << byte == 0) {
+            let mask = 0xff << (byte * 8);
+            own.word = own.word & !mask | boot.word & mask;
         }
+        own.known = boot.known;
     }
     let mut variable: BTreeMap<u8, Variable> = boot.variable.clone();
-    for (index, entry) in &regs.variable {
-        let merged = match (*entry, variable.get(index)) {
-            (
-                Variable::Words { base, mask },
-                Some(Variable::Words {
-                    base: boot_base,
-                    mask: boot_mask,
-                }),
-            ) => Variable::Words {
-                base: base.or(*boot_base),
-                mask: mask.or(*boot_mask),
-            },
-            _ => *entry,
+    for (index, of_boot) in &mut variable {
+        let Some(own) = regs.variable.get(index) else {
+            continue;
         };
-        variable.insert(*index, merged);
+        *of_boot = match (*own, *of_boot) {
+            (Variable::Words { base, mask }, Variable::Words { base: b, mask: m }) => {
+                Variable::Words {
+                    base: b.and(base.or(b)),
+                    mask: m.and(mask.or(m)),
+                }
+            }
+            _ => *own,
+        };
     }
     out.variable = variable;
     out
@@ -106,6 +113,8 @@ pub fn filled(regs: &Regs, boot: &Regs) -> Regs {
 pub fn words_of(entry: &Variable, bits: PhysBits) -> VariableMtrr {
     match *entry {
         Variable::Off => VariableMtrr::default(),
+        // Half a range says nothing but that it is in use.
+        Variable::Words { base: None, .. } => VariableMtrr::default(),
         Variable::Words { base, mask } => VariableMtrr {
             base: base.unwrap_or(0),
             mask: mask.unwrap_or(0),

@@ -6,7 +6,12 @@ use mtrr_pat::diagnose::{self, Context, Kind, diagnose};
 use mtrr_pat::ranges::FIXED_END;
 use mtrr_pat::snapshot::Snapshot;
 
+use super::changes::{self, Change};
 use super::differs;
+use super::gaps::Whole;
+use super::kernel_lines::Subject;
+use super::kernel_says;
+use super::known;
 use super::machine::Machine;
 
 /// How bad a finding is.
@@ -49,10 +54,16 @@ pub struct Finding {
 }
 
 /// All findings, worst and largest first.
-pub fn all(machine: &Machine) -> Vec<Finding> {
+pub fn all(machine: &Machine, changes: &[Change]) -> Vec<Finding> {
     let mut findings = of_registers(machine);
     findings.extend(of_input(machine));
+    findings.extend(incomplete(machine));
+    findings.extend(changes.iter().map(changed));
     findings.sort_by_key(|finding| (finding.severity, std::cmp::Reverse(finding.bytes)));
+    if machine.boot().is_some_and(|boot| boot.cap.is_none()) {
+        // What the input does say is the answer; what it lacks comes last.
+        findings.sort_by_key(|finding| finding.kind == "incomplete");
+    }
     findings
 }
 
@@ -75,25 +86,14 @@ fn of_registers(machine: &Machine) -> Vec<Finding> {
         context = context.with_ram(&ram);
     }
     context = context.with_routing(&machine.routing);
+    let doubt = machine.doubt();
     let mut findings = Vec::new();
     diagnose(&cpus, &context, &mut |finding| {
-        if is_known(machine, &finding.kind) {
+        if known::borne_out(machine, &doubt, &finding) {
             findings.push(translated(machine, &cpus, &finding));
         }
     });
     findings
-}
-
-/// Whether the dump shows enough for a finding of this kind: what it does not show is not wrong.
-fn is_known(machine: &Machine, kind: &Kind) -> bool {
-    match kind {
-        Kind::NoMtrr => machine.dump.bits_from_cpuid,
-        Kind::NothingWriteBack { .. } | Kind::OffBlank | Kind::RamNotWriteBack { .. } => {
-            machine.map_known()
-        }
-        Kind::NoPat => machine.dump.no_pat || machine.dump.bits_from_cpuid,
-        _ => true,
-    }
 }
 
 fn translated(machine: &Machine, cpus: &[Snapshot], finding: &diagnose::Finding) -> Finding {
@@ -116,7 +116,7 @@ fn translated(machine: &Machine, cpus: &[Snapshot], finding: &diagnose::Finding)
             Kind::NoFreePair { .. } if !machine.count_known => {
                 format!("{finding} (if no more exist: the dump does not say)")
             }
-            _ => finding.to_string(),
+            _ => format!("{finding}{}", known::condition(machine, finding)),
         },
         fix: finding.fix().to_string(),
     }
@@ -161,6 +161,90 @@ fn kebab(name: &str) -> String {
     out
 }
 
+/// What the input lacks, unless it is no more than lines that could not be read.
+fn incomplete(machine: &Machine) -> Option<Finding> {
+    if machine.boot().is_some_and(|boot| boot.cap.is_none()) {
+        return Some(no_register(machine));
+    }
+    let gaps = &machine.gaps;
+    let broken = &machine.dump.listing.broken;
+    let only_broken = !gaps.none_shown
+        && gaps.breaks_off.is_none()
+        && !gaps.top_mem2
+        && gaps.missing.iter().all(|index| broken.contains(index));
+    let what = gaps.lacks(&machine.dump);
+    (gaps.whole == Whole::No || gaps.top_mem2).then_some(())?;
+    (!only_broken && !what.is_empty()).then(|| Finding {
+        severity: Severity::Warning,
+        kind: "incomplete".into(),
+        range: None,
+        bytes: 0,
+        text: what.join("; "),
+        fix: machine.ask_for().into(),
+    })
+}
+
+/// The input holds states that differ. What /proc/mtrr adds to a log, drivers may have asked for.
+fn changed(change: &Change) -> Finding {
+    const MOST: usize = 4;
+    let lines = changes::lines(change);
+    let mut text = lines
+        .get(..lines.len().min(MOST))
+        .unwrap_or_default()
+        .join("; ");
+    if lines.len() > MOST {
+        text.push_str(&format!("; and {} more", lines.len() - MOST));
+    }
+    Finding {
+        severity: match change.from {
+            Some(_) => Severity::Warning,
+            None => Severity::Info,
+        },
+        kind: "changed".into(),
+        range: change
+            .memory
+            .first()
+            .map(|memory| (memory.start, memory.end - 1)),
+        bytes: change
+            .memory
+            .iter()
+            .map(|memory| memory.end - memory.start)
+            .sum(),
+        text: match change.from {
+            Some(_) => format!("the input holds two states, or two machines, that differ: {text}"),
+            None => format!("/proc/mtrr differs from the log: {text}"),
+        },
+        fix: String::new(),
+    }
+}
+
+/// The input has something to say, but shows no register.
+fn no_register(machine: &Machine) -> Finding {
+    let dump = &machine.dump;
+    let linux = dump
+        .hints
+        .iter()
+        .any(|hint| hint.subject == Subject::MapCount);
+    Finding {
+        severity: match kernel_says::log_alone(dump) {
+            true => Severity::Warning,
+            false => Severity::Info,
+        },
+        kind: "incomplete".into(),
+        range: None,
+        bytes: 0,
+        text: "no MTRR in the input, so the map is not known".into(),
+        fix: match linux || dump.new_linux {
+            true => "boot with `mtrr=debug` and give the log again, or paste /proc/mtrr",
+            false => {
+                "paste /proc/mtrr, or the whole of `dmesg` (Linux 6.5 and later: booted with \
+                 `mtrr=debug`)"
+            }
+        }
+        .into(),
+    }
+}
+
 /// Lines that could not be read, and what the kernel that wrote the log said.
 fn of_input(machine: &Machine) -> Vec<Finding> {
     let dump = &machine.dump;
@@ -186,41 +270,7 @@ fn of_input(machine: &Machine) -> Vec<Finding> {
             fix: String::new(),
         });
     }
-    findings.extend(
-        dump.hints
-            .iter()
-            .map(|(line, text)| kernel_message(*line, text)),
-    );
+    findings.extend(kernel_says::findings(machine));
+    findings.extend(dump.page_types.findings());
     findings
-}
-
-/// What the kernel said about the firmware, or about its own attempts.
-fn kernel_message(line: u64, text: &str) -> Finding {
-    let (severity, fix) = if text.contains("don't cover") {
-        (
-            Severity::Warning,
-            "the kernel gave that RAM up: update the firmware, or plan a map that covers it",
-        )
-    } else if text.contains("inconsistent") || text.contains("setup all CPUs") {
-        (
-            Severity::Warning,
-            "the kernel put it right for itself; the firmware left APs unprogrammed: update it, \
-             and look again after S3",
-        )
-    } else if text.contains("incorrect mask") {
-        (
-            Severity::Warning,
-            "memory encryption may take address bits: the mask is then right for fewer bits",
-        )
-    } else {
-        (Severity::Info, "")
-    };
-    Finding {
-        severity,
-        kind: "kernel-message".into(),
-        range: None,
-        bytes: 0,
-        text: format!("line {line}, the kernel says: {text}"),
-        fix: fix.into(),
-    }
 }

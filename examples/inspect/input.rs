@@ -7,7 +7,7 @@ use std::path::Path;
 use super::args::Args;
 use super::dump::Dump;
 use super::quote::quoted;
-use super::{live, read};
+use super::{decode, live, read};
 
 /// Most columns of a file's name in a message.
 const NAME: usize = 200;
@@ -35,7 +35,9 @@ pub fn read(args: &Args, stdin: &mut Stdin<'_>) -> Result<Dump, String> {
         if stdin.terminal {
             return live::read();
         }
-        return read::read(stdin.text).map_err(|error| format!("standard input: {error}"));
+        let failed = |error| format!("standard input: {error}");
+        let mut text = decode::text(&mut *stdin.text).map_err(failed)?;
+        return read::read(&mut text).map_err(failed);
     }
     // All files make one dump, as if they were one.
     let mut all: Box<dyn Read + '_> = Box::new(io::empty());
@@ -48,10 +50,12 @@ pub fn read(args: &Args, stdin: &mut Stdin<'_>) -> Result<Dump, String> {
             if file.fill_buf().map_err(failed)?.is_empty() {
                 notes.push(format!("{}: the file is empty", name(path)));
             } else {
+                let file = decode::text(file).map_err(failed)?;
                 all = Box::new(all.chain(file).chain(&b"\n"[..]));
             }
         } else if let Some(stdin) = rest.take() {
-            all = Box::new(all.chain(stdin));
+            let failed = |error| format!("standard input: {error}");
+            all = Box::new(all.chain(decode::text(stdin).map_err(failed)?));
         }
     }
     let mut dump = read::read(&mut BufReader::new(all))

@@ -7,9 +7,11 @@ use mtrr_pat::regs::VariableMtrr;
 use mtrr_pat::routing::Routing;
 use serde_json::{Value, json};
 
-use super::map;
+use super::changes::Change;
+use super::gaps::Whole;
 use super::plan::{self, Advice, Minimum};
 use super::report::Report;
+use super::{json_plan, json_type, map, verdict};
 
 /// The object for `report`.
 pub fn object(report: &Report) -> Value {
@@ -18,22 +20,52 @@ pub fn object(report: &Report) -> Value {
     let known = |known: bool, value: Option<bool>| if known { json!(value) } else { Value::Null };
     let enabled = boot.map(|boot| boot.def_type.enabled());
     let has_mtrr = boot.is_some_and(|boot| boot.cap.is_some());
+    let verdict = verdict::of(report);
     json!({
+        "verdict": { "state": verdict.state.name(), "text": verdict.text },
         "phys_bits": machine.bits.get(),
         "phys_bits_from": machine.bits_from.name(),
-        "enabled": known(has_mtrr, enabled),
+        "enabled": known(has_mtrr && machine.on_known(), enabled),
         "fixed_enabled": known(
             machine.fixed_enabled_known(),
             boot.map(|boot| boot.def_type.fixed_enabled()),
         ),
-        "default": boot.filter(|_| has_mtrr).map(|boot| type_name(boot.def_type.memtype().ok())),
+        "default": boot.filter(|_| has_mtrr && machine.default_known).map(|boot| type_name(boot.def_type.memtype().ok())),
+        "complete": match (has_mtrr, machine.gaps.whole) {
+            (false, _) | (_, Whole::No) => json!(false),
+            (_, Whole::Yes) => json!(true),
+            (_, Whole::Unproved) => Value::Null,
+        },
+        "missing": machine.missing(),
+        "top_mem2_write_back": boot.and_then(plan::forced_end).map(hex),
         "map": map_of(report, machine.map_known()),
         "variable": variable(report),
+        "changes": report.changes.iter().map(change).collect::<Vec<_>>(),
         "findings": findings(report),
         "registers": registers(report),
         "cpus": cpus(report),
         "pat": boot.and_then(|boot| boot.pat).map(pat),
         "routing": machine.routing.first().map(routing),
+        "want": (!report.wants.is_empty()).then(|| json_plan::proposed(report)),
+        "repair": report.repair.as_ref().map(|repair| json_plan::repair(report, repair)),
+        "type": report.addr.map(|addr| json_type::answer(report, addr)),
+    })
+}
+
+/// From one state in the input to the next.
+fn change(change: &Change) -> Value {
+    let memory = change.memory.iter().map(|memory| {
+        json!({
+            "start": hex(memory.start),
+            "end": hex(memory.end - 1),
+            "before": map::short(memory.before.memtype),
+            "after": map::short(memory.after.memtype),
+        })
+    });
+    json!({
+        "from_line": change.from,
+        "memory": memory.collect::<Vec<_>>(),
+        "registers": change.registers,
     })
 }
 
@@ -52,7 +84,7 @@ fn routing(of: &Routing) -> Value {
 }
 
 /// An address.
-fn hex(addr: u64) -> Value {
+pub fn hex(addr: u64) -> Value {
     Value::String(format!("{addr:#x}"))
 }
 
@@ -61,17 +93,19 @@ fn type_name(memtype: Option<MemType>) -> &'static str {
 }
 
 fn map_of(report: &Report, has_mtrr: bool) -> Vec<Value> {
-    let runs = if has_mtrr {
-        report.map.runs.as_slice()
-    } else {
-        &[]
-    };
-    runs.iter()
-        .map(|run| {
+    if !has_mtrr {
+        return Vec::new();
+    }
+    let pieces = report.doubt.pieces(&report.map);
+    pieces
+        .iter()
+        .map(|piece| {
+            let shown = map::short(piece.run.memtype);
             json!({
-                "start": hex(run.start),
-                "end": hex(run.end - 1),
-                "type": map::short(run.memtype),
+                "start": hex(piece.run.start),
+                "end": hex(piece.run.end - 1),
+                "type": if piece.certain { shown } else { "unknown" },
+                "shown": shown,
             })
         })
         .collect()
@@ -85,6 +119,12 @@ fn variable(report: &Report) -> Vec<Value> {
         .iter()
         .enumerate()
         .map(|(index, pair)| {
+            if !report.machine.shows(index) {
+                return json!({
+                    "index": index, "base": null, "mask": null, "type": null, "valid": null,
+                    "note": "not in the input",
+                });
+            }
             json!({
                 "index": index,
                 "base": hex(address(pair.base)),
@@ -125,19 +165,13 @@ fn registers(report: &Report) -> Value {
         let minimum = advice.map(pick).unwrap_or_default();
         json!({ "UC": minimum.uc, "WB": minimum.wb })
     };
-    let layout: Vec<Value> = advice
-        .and_then(|advice| advice.best.as_ref())
-        .map(plan::blocks)
-        .unwrap_or_default()
-        .into_iter()
-        .map(|(base, size, memtype)| {
-            json!({ "base": hex(base), "size": hex(size), "type": memtype.short() })
-        })
-        .collect();
+    let best = advice.and_then(|advice| advice.best.as_ref());
+    let layout = best.map(json_plan::layout).unwrap_or_default();
     json!({
         "used": report.used(),
-        "total": report.total(),
+        "total": report.machine.count_known.then(|| report.total()),
         "min_strict": minimum(|advice| advice.strict),
+        "min_here": minimum(|advice| advice.here),
         "min_relaxed": minimum(|advice| advice.relaxed),
         "layout": layout,
     })
@@ -147,7 +181,11 @@ fn cpus(report: &Report) -> Vec<Value> {
     report
         .standings
         .iter()
-        .map(|standing| json!({ "cpu": standing.cpu, "differs": standing.differs }))
+        .map(|standing| {
+            json!({
+                "cpu": standing.cpu, "differs": standing.differs, "missing": standing.missing
+            })
+        })
         .collect()
 }
 

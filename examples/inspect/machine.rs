@@ -1,14 +1,18 @@
 //! From what a dump says to whole register files: every assumption made on the way is noted.
 
+use mtrr_pat::layout::FixedRanges;
+use mtrr_pat::lookup::Run;
 use mtrr_pat::memtype::MemType;
 use mtrr_pat::pat::Pat;
-use mtrr_pat::ranges::PhysBits;
+use mtrr_pat::ranges::{FIXED_END, PhysBits};
 use mtrr_pat::regs::{MtrrCap, MtrrDefType, SysCfg};
 use mtrr_pat::routing::Routing;
 use mtrr_pat::snapshot::Snapshot;
 
-use super::dump::{Dump, Regs, Variable};
+use super::dump::{Dump, Regs};
 use super::fill::{assumed_default, complete, filled, merged, variable_count, words_of};
+use super::gaps::Gaps;
+use super::kernel_lines::Subject;
 use super::map::Map;
 use super::width::{self, BitsFrom};
 
@@ -34,6 +38,8 @@ pub struct Machine {
     pub fixed_known: bool,
     /// Whether the dump says how many variable ranges exist.
     pub count_known: bool,
+    /// What the dump lacks.
+    pub gaps: Gaps,
     /// Usable RAM, sorted, merged, half-open. May be empty: not known.
     pub ram: Vec<(u64, u64)>,
     /// End of RAM, from the RAM map or a page count.
@@ -50,17 +56,20 @@ impl Machine {
         self.cpus.first().map(|(_, snapshot)| snapshot)
     }
 
+    /// What the dump says of the first CPU.
+    pub fn boot_regs(&self) -> Option<&Regs> {
+        let (number, _) = self.cpus.first()?;
+        self.dump.cpus.get(number)
+    }
+
     /// Whether the dump says FE.
     pub fn fixed_enabled_known(&self) -> bool {
-        let first = self
-            .cpus
-            .first()
-            .and_then(|(number, _)| self.dump.cpus.get(number));
-        first.is_some_and(|regs| regs.fixed_enabled.is_some())
+        self.boot_regs()
+            .is_some_and(|regs| regs.fixed_enabled.is_some())
     }
 
     /// The boot CPU's registers as they would act with E set and without AMD's TOP_MEM2: what
-    /// the variable ranges alone say. Layouts are planned for this.
+    /// the variable ranges alone say.
     pub fn programmed(&self) -> Option<Snapshot> {
         let mut snapshot = *self.boot()?;
         snapshot.def_type = MtrrDefType::from_raw(snapshot.def_type.raw() | MtrrDefType::E);
@@ -68,29 +77,107 @@ impl Machine {
         Some(snapshot)
     }
 
+    /// The boot CPU's registers as they act with E set, TOP_MEM2 included. Layouts are planned
+    /// for this. Fixed ranges that the dump does not show decide below 1 MiB all the same.
+    pub fn acting(&self) -> Option<Snapshot> {
+        let mut snapshot = *self.boot()?;
+        let cap = snapshot.cap?;
+        let mut def_type = snapshot.def_type.raw() | MtrrDefType::E;
+        if !self.fixed_known && self.fixed_ranges() == FixedRanges::On {
+            snapshot.cap = Some(cap | MtrrCap::FIX);
+            def_type |= MtrrDefType::FE;
+        }
+        snapshot.def_type = MtrrDefType::from_raw(def_type);
+        Some(snapshot)
+    }
+
+    /// Whether the fixed ranges decide below 1 MiB: unless the dump says that there are none, or
+    /// that they are off.
+    pub fn fixed_ranges(&self) -> FixedRanges {
+        let first = self.cpus.first();
+        let regs = first.and_then(|(number, _)| self.dump.cpus.get(number));
+        let none = |cap: u64| cap & MtrrCap::FIX.bits() == 0;
+        match regs {
+            Some(regs) if regs.cap.is_some_and(none) => FixedRanges::Off,
+            Some(regs) if regs.fixed_enabled == Some(false) => FixedRanges::Off,
+            _ => FixedRanges::On,
+        }
+    }
+
+    /// First address that the variable ranges decide.
+    pub fn variable_start(&self) -> u64 {
+        match self.fixed_ranges() {
+            FixedRanges::On => FIXED_END,
+            FixedRanges::Off => 0,
+        }
+    }
+
+    /// Bytes of RAM that the kernel says it leaves out because they are not write-back.
+    pub fn lost_bytes(&self) -> Option<u64> {
+        let said = |text: &str| {
+            let (_, rest) = text.split_once("losing ")?;
+            let (number, _) = rest.split_once("MB")?;
+            number.trim().parse::<u64>().ok()?.checked_mul(1 << 20)
+        };
+        let hints = &self.dump.hints;
+        if hints.iter().any(|hint| hint.subject == Subject::CleanedUp) {
+            // Its own arrangement of the ranges loses it, not the one in the dump.
+            return None;
+        }
+        hints.iter().find_map(|hint| said(&hint.text))
+    }
+
     /// From where on addresses are free in a relaxed plan, and how that is known: above RAM, but
     /// never below 4 GiB, where devices are.
     pub fn free_from(&self) -> Option<(u64, &'static str)> {
-        let forced = super::plan::forced_end(self);
-        if let Some(end) = self.ram_end.max(forced) {
-            let why = if forced == Some(end) {
-                "TOP_MEM2"
-            } else {
-                "the end of RAM in the dump"
-            };
-            return Some((end.max(FOUR_GIB), why));
+        const TOLD: &str = "the end of RAM in the dump";
+        const BELOW: &str = "RAM in the dump ends below it";
+        let acting = self.acting()?;
+        let end = self.write_back_end(&acting);
+        if let Some(top) = super::plan::forced_end(&acting).filter(|top| Some(*top) >= self.ram_end)
+        {
+            let above = end.filter(|end| *end > top);
+            return Some(above.map_or((top, "TOP_MEM2"), |end| (end, WRITE_BACK)));
         }
-        let snapshot = self.programmed()?;
-        if snapshot.def_type.memtype() == Ok(MemType::WriteBack) {
-            return None;
+        let told = self.ram_end.filter(|end| self.is_whole(*end, &acting));
+        match (told, end) {
+            (Some(told), _) if told >= FOUR_GIB => Some((told, TOLD)),
+            (Some(_), _) => Some((FOUR_GIB, BELOW)),
+            (None, Some(end)) => Some((end.max(FOUR_GIB), WRITE_BACK)),
+            (None, None) => None,
         }
-        Map::new(&snapshot)
-            .runs
-            .iter()
-            .rfind(|run| run.memtype == MemType::WriteBack.into())
-            .map(|run| (run.end.max(FOUR_GIB), "the end of write-back memory"))
+    }
+
+    /// Whether the dump tells where RAM is, or at least where it ends.
+    pub fn ram_told(&self) -> bool {
+        let acting = self.acting();
+        let told = |acting| self.ram_end.is_some_and(|end| self.is_whole(end, &acting));
+        acting.is_some_and(told)
+    }
+
+    /// Where write-back memory ends, if the default type is another.
+    fn write_back_end(&self, acting: &Snapshot) -> Option<u64> {
+        let write_back = MemType::WriteBack.into();
+        let runs = Map::new(acting).runs;
+        let last = runs.iter().rfind(|run| run.memtype == write_back)?;
+        (acting.def_type.memtype() != Ok(MemType::WriteBack)).then_some(last.end)
+    }
+
+    /// Whether RAM really ends there: a page count may be that of low memory alone, and a memory
+    /// map may be cut. Then there is write-back memory above 4 GiB of which it knows nothing.
+    fn is_whole(&self, ram_end: u64, acting: &Snapshot) -> bool {
+        if acting.def_type.memtype() == Ok(MemType::WriteBack) {
+            return !self.ram.is_empty() || ram_end > FOUR_GIB;
+        }
+        let write_back = MemType::WriteBack.into();
+        let high = |run: &&Run| run.memtype == write_back && run.start >= FOUR_GIB;
+        let runs = Map::new(acting).runs;
+        !runs.iter().filter(high).any(|run| run.start >= ram_end)
     }
 }
+
+/// How the end of RAM is guessed where the dump does not tell it.
+const WRITE_BACK: &str = "the end of write-back memory";
 
 /// Fills the gaps of `dump`. `flag` is `--phys-bits`, `default` is `--default`.
 pub fn resolve(dump: Dump, flag: Option<PhysBits>, default: Option<MemType>) -> Machine {
@@ -100,7 +187,7 @@ pub fn resolve(dump: Dump, flag: Option<PhysBits>, default: Option<MemType>) -> 
     let first = first.or_else(|| dump.cpus.iter().next());
     let boot = first.map(|(number, regs)| (*number, complete(regs, &dump, default)));
     // A log of complaints alone still has something to say.
-    let boot = boot.or_else(|| (!dump.hints.is_empty()).then(|| (0, Regs::default())));
+    let boot = boot.or_else(|| dump.speaks().then(|| (0, Regs::default())));
     let mut machine = Machine {
         cpus: Vec::new(),
         routing: Vec::new(),
@@ -110,6 +197,7 @@ pub fn resolve(dump: Dump, flag: Option<PhysBits>, default: Option<MemType>) -> 
         default_known: true,
         fixed_known: true,
         count_known: true,
+        gaps: Gaps::default(),
         ram: merged(dump.ram.clone()),
         ram_end: None,
         notes,
@@ -144,6 +232,7 @@ impl Machine {
                 .push("the dump shows no MTRRs: no map can be worked out".into());
             return;
         }
+        self.gaps = Gaps::of(regs, &self.dump, self.bits.get());
         self.note_gaps(regs);
         let snapshot = self.snapshot(regs);
         self.cpus.push((number, snapshot));
@@ -159,23 +248,10 @@ impl Machine {
             self.notes
                 .push("assumed: the fixed ranges are on (the dump shows them, but not FE)".into());
         }
-        let listed_off = regs.variable.values().any(|entry| *entry == Variable::Off);
-        let from_proc = regs
-            .variable
-            .values()
-            .any(|e| matches!(e, Variable::Range { .. }));
-        let top = regs
-            .variable
-            .keys()
-            .next_back()
-            .map_or(0, |last| usize::from(*last) + 1);
-        self.count_known = regs.cap.is_some() || listed_off || !from_proc && top >= 8;
-        // The kernel shows /proc/mtrr only when they are on.
-        if !self.enabled_known && !from_proc {
-            self.notes
-                .push("assumed: the MTRRs are on (the dump does not say)".into());
-        }
-        if !self.default_known {
+        self.notes.extend(self.gaps.sentences(regs, &self.dump));
+        self.notes.extend(regs.cap.and_then(cap_note));
+        self.count_known = self.gaps.count.is_some();
+        if !self.default_known && !self.gaps.none_shown {
             let name = assumed_default(regs).short();
             let why = if name == "UC" {
                 "some range is write-back, which would be pointless otherwise"
@@ -188,16 +264,14 @@ impl Machine {
         }
         if !self.fixed_known {
             let seen = if regs.fixed_seen() {
-                "incomplete"
+                "incomplete: some types"
             } else {
-                "not in the dump"
+                "not in the dump: types"
             };
-            self.notes.push(format!(
-                "fixed ranges {seen}: types below 1 MiB are not known; shown is what the variable \
-                 ranges say there"
-            ));
+            self.notes
+                .push(format!("fixed ranges {seen} below 1 MiB are not known"));
         }
-        if !self.count_known {
+        if !(self.count_known || self.gaps.variable() || self.gaps.silent) {
             let count = variable_count(regs);
             self.notes.push(format!(
                 "assumed: {count} variable ranges exist (the dump does not say)"
@@ -223,10 +297,12 @@ impl Machine {
     /// The register file for `regs` at this machine's width.
     fn snapshot(&self, regs: &Regs) -> Snapshot {
         let mut snapshot = Snapshot::empty(self.bits);
-        let fixed = self.fixed_known && regs.fixed_known();
-        let cap = regs.cap.unwrap_or_else(|| {
-            variable_count(regs) as u64 | MtrrCap::WC.bits() | if fixed { 1 << 8 } else { 0 }
-        });
+        let fixed = regs.fixed_seen();
+        let count = self.gaps.count.or(self.dump.stated_count.map(usize::from));
+        let count = count.unwrap_or_else(|| variable_count(regs));
+        let cap = regs
+            .cap
+            .unwrap_or_else(|| count as u64 | MtrrCap::WC.bits() | if fixed { 1 << 8 } else { 0 });
         // Without the words of the fixed ranges, they cannot be looked up.
         let cap = if fixed {
             cap
@@ -259,15 +335,13 @@ impl Machine {
         snapshot
     }
 
-    /// Whether the map can be worked out: a summary has no ranges.
-    pub fn map_known(&self) -> bool {
-        let shown = |regs: &Regs| !regs.variable.is_empty();
-        let boot = self.boot().is_some_and(|boot| boot.cap.is_some());
-        boot && (!self.dump.summary || self.dump.cpus.values().any(shown))
-    }
-
     /// Says what is unusual about the input itself.
     fn note_input(&mut self) {
+        if self.boot().is_some_and(|boot| boot.cap.is_some()) && !self.map_known() {
+            // Assumptions about a map are of no interest without one.
+            self.notes = self.dump.notes.clone();
+            self.notes.extend(self.missing());
+        }
         if self.dump.summary && !self.map_known() {
             // Assumptions about a map are of no interest without one.
             self.notes = self.dump.notes.clone();
@@ -285,4 +359,20 @@ impl Machine {
                 .push("the input has /proc/mtrr too; the fuller table is used".into());
         }
     }
+}
+
+/// What is unusual about MTRRCAP.
+fn cap_note(cap: u64) -> Option<String> {
+    let flags = MtrrCap::from_raw(cap);
+    let mut lacks = Vec::new();
+    if cap as u8 == 0 {
+        lacks.push("no variable ranges");
+    }
+    if !flags.contains(MtrrCap::FIX) {
+        lacks.push("no fixed ranges");
+    }
+    if !flags.contains(MtrrCap::WC) {
+        lacks.push("no write-combining");
+    }
+    (!lacks.is_empty()).then(|| format!("MTRRCAP {cap:#x}: {}", lacks.join(", ")))
 }

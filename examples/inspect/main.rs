@@ -8,51 +8,96 @@
 //! # `--json`
 //! One object, on one line. Addresses are strings, "0x...", and ranges end with their last byte.
 //! What a dump does not say is null.
+//! - `verdict`: `{state,text}`; state is "wrong", "odd", "fine" or "unknown"
 //! - `phys_bits`, and `phys_bits_from`: "log", "masks", "flag", "cpuid", or "assumed"
 //! - `enabled`, `fixed_enabled`, `default`
-//! - `map`: `{start,end,type}`, the whole space; UC WC WT WP WB or "undefined". Below 1 MiB what
-//!   the variable ranges say, where the dump does not show the fixed ones
-//! - `variable`: `{index,base,mask,type,valid,note}`
+//! - `complete`: true; false where something is missing; null where the form of the input would not
+//!   show that. `missing`: what, and what follows, in sentences
+//! - `map`: `{start,end,type,shown}`, the whole space; UC WC WT WP WB, "undefined", or "unknown":
+//!   what the dump lacks decides there. `shown` is the type that the registers in it give
+//! - `variable`: `{index,base,mask,type,valid,note}`; null but for the index where it is missing
+//! - `top_mem2_write_back`: AMD, up to where TOP_MEM2 makes memory above 4 GiB write-back
+//! - `changes`, where the input holds several states: `{from_line,memory:[{start,end,before,after}],
+//!   registers:[..]}`, from each state to the next; all else is about the last one. `from_line` is
+//!   null for a log against the /proc/mtrr that came with it
 //! - `findings`, worst first: `{severity,kind,start,end,text,fix}`; "error", "warning", "info"
-//! - `registers`: `{used,total,min_strict:{UC,WB},min_relaxed:{UC,WB},layout:[{base,size,type}]}`;
-//!   the layout is for the default type with the smaller strict minimum, the present one if equal
-//! - `cpus`: `{cpu,differs:[..]}` of "fixed", "variable", "default", "pat", "syscfg",
-//!   "routing"
+//! - `registers`: `{used,total,min_strict:{UC,WB},min_here,min_relaxed,layout:[{base,size,type}]}`;
+//!   strict leaves AMD's TOP_MEM2 out, here and relaxed do not; the layout is for the default type
+//!   with the smaller minimum here, the present one if equal
+//! - `cpus`: `{cpu,differs:[..],missing:[..]}` of "fixed", "variable", "default", "pat", "syscfg",
+//!   "routing"; `missing`: of which the dump does not show all, of this CPU or of the first
 //! - `pat`: the eight types as firmware left them
+//! - `want`, with `--want`: `{min_here,min_relaxed,failed,way,default,layout,commands,refused,given_up,
+//!   fixed}`; way is "added", "exact", "relaxed" or "damaged"
+//! - `repair`, when RAM is not write-back: the same and `ram:[{start,end}]`
+//! - `type`, with `--type`: `{addr,type,by,last,page,pages:[{page,slots,intel,amd}]}`
 //! - `routing`: `{top_mem,iorr:[{base,mask,valid}],tme_activate}`, what firmware alone sets
 
 mod args;
+mod changes;
+mod decode;
 mod differs;
+mod digits;
+mod doubt;
 pub mod dump;
 mod echo;
 mod fill;
 mod findings;
+mod gaps;
+mod html;
 pub mod input;
 mod json;
+mod json_plan;
+mod json_text;
+mod json_type;
+mod kernel_lines;
+mod kernel_plain;
+mod kernel_says;
+mod known;
 mod live;
 mod machine;
 mod map;
+mod marks;
 mod msr_names;
+mod msr_word;
+mod page_types;
 mod plan;
+mod positional;
 mod probe;
+mod proc_mtrr;
+mod proposal;
 mod quote;
 pub mod read;
+mod read_cleanup;
+mod read_columns;
 mod read_example;
 mod read_firmware;
 mod read_kernel;
+mod read_linuxbios;
+mod read_map;
 mod read_msr;
+mod read_pat;
 mod read_proc;
 mod read_ram;
+mod read_rdmsr;
+mod read_windbg;
+mod records;
+mod repair;
 mod report;
 mod routing;
+mod shown;
+mod states;
 mod strip;
 mod style;
 mod svg;
 mod text;
+mod text_changes;
 mod text_parts;
 mod text_plan;
 mod typed;
+mod unwrap;
 mod useless;
+mod verdict;
 mod width;
 mod words;
 
@@ -143,7 +188,10 @@ fn inspect(args: &Args, stdin: &mut Stdin<'_>, out: &mut dyn Write) -> Result<u8
     let machine = machine::resolve(dump, args.phys_bits, args.default);
     let look = Look::of_stdout(args.color);
     if blank {
-        let text = text_plan::from_nothing(machine.bits, &args.want);
+        let text = match args.json {
+            true => format!("{}\n", json_plan::from_nothing(machine.bits, &args.want)),
+            false => text_plan::from_nothing(machine.bits, &args.want),
+        };
         return shown(out, &text).map(|()| FINE);
     }
     if let (Some(addr), false) = (args.addr, args.json) {

@@ -29,27 +29,18 @@ impl Map {
         }
     }
 
-    /// The type at `addr`, as far as the list goes.
-    pub fn at(&self, addr: u64) -> Option<MtrrType> {
-        let after = self.runs.partition_point(|run| run.end <= addr);
-        self.runs
-            .get(after)
-            .filter(|run| run.start <= addr)
-            .map(|run| run.memtype)
+    /// Whether `other` has the same types from `floor` up: where the fixed ranges decide below
+    /// 1 MiB (or would, if the dump showed them), what lies there does not count.
+    pub fn same_above(&self, other: &Self, floor: u64) -> bool {
+        !self.cut && !other.cut && self.above(floor).eq(other.above(floor))
     }
 
-    /// Whether `other` has the same types from 1 MiB up. Below, the fixed ranges decide (or would,
-    /// where the dump does not show them).
-    pub fn same_above_fixed(&self, other: &Self) -> bool {
-        !self.cut && !other.cut && self.above_fixed().eq(other.above_fixed())
-    }
-
-    /// Runs from 1 MiB up, as comparable values.
-    fn above_fixed(&self) -> impl Iterator<Item = (u64, u64, MtrrType)> + '_ {
+    /// Runs from `floor` up, as comparable values.
+    fn above(&self, floor: u64) -> impl Iterator<Item = (u64, u64, MtrrType)> + '_ {
         self.runs
             .iter()
-            .filter(|run| run.end > FIXED_END)
-            .map(|run| (run.start.max(FIXED_END), run.end, run.memtype))
+            .filter(move |run| run.end > floor)
+            .map(move |run| (run.start.max(floor), run.end, run.memtype))
     }
 }
 

@@ -18,6 +18,7 @@ pub fn answer(machine: &Machine, addr: u64, pat: Option<PatType>) -> String {
         return "the dump shows no registers\n".into();
     };
     let map = MtrrMap::new(snapshot);
+    let doubt = machine.doubt();
     let found = map.at(addr);
     let mut out = String::new();
     if addr >= map.end() {
@@ -37,18 +38,22 @@ pub fn answer(machine: &Machine, addr: u64, pat: Option<PatType>) -> String {
         Source::Default => "no range matches: default type".into(),
         Source::BeyondWidth => "above the address width".into(),
     };
-    let _ = writeln!(
-        out,
-        "{addr:#x}: {} {} ({why})",
-        map::short(found.memtype),
-        found.memtype
-    );
-    if addr < FIXED_END && !machine.fixed_known {
+    let name = map::short(found.memtype);
+    if doubt.touches(addr, addr + 1) {
+        let fixed = addr < FIXED_END && !machine.fixed_known;
+        let lack = match (fixed, machine.gaps.variable()) {
+            (true, _) => "the fixed ranges".into(),
+            (false, true) => machine.gaps.named(),
+            (false, false) => "AMD's TOP_MEM2 and SYSCFG".into(),
+        };
         let _ = writeln!(
             out,
-            "  below 1 MiB, and the dump does not show the fixed ranges: not certain"
+            "{addr:#x}: unknown without {lack}; as far as the input goes {name} {} ({why})",
+            found.memtype
         );
+        return out;
     }
+    let _ = writeln!(out, "{addr:#x}: {name} {} ({why})", found.memtype);
     let page = map.largest_page(addr);
     let run = map.runs_in(addr..map.end()).next();
     if let Some(run) = run {

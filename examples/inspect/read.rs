@@ -1,17 +1,27 @@
 //! Reads any mixture of the formats people post, line by line, into one [`Dump`].
 //!
-//! Memory is bounded: one line of at most [`MAX_LINE`] bytes, and what a [`Dump`] may hold.
+//! Memory is bounded: one line of at most [`MAX_BYTES`], and what a [`Dump`] may hold.
 
 use std::collections::BTreeMap;
 use std::io::{self, BufRead, Read as _};
 
 use super::dump::{Dump, Variable};
+use super::marks::{self, Marks};
+use super::positional::Positional;
 use super::quote::quoted;
+use super::read_columns::Columns;
+use super::read_rdmsr::Asked;
+use super::states::{self, Kept};
+use super::unwrap::Unwrap;
 use super::words::{Line, plain};
-use super::{read_example, read_firmware, read_kernel, read_msr, read_proc};
+use super::{read_cleanup, read_example, read_firmware, read_kernel, read_msr, read_proc};
+use super::{read_columns, read_linuxbios, read_map, read_pat, read_rdmsr, read_windbg};
 
 /// Bytes of a line that are looked at; the rest is skipped.
 pub const MAX_LINE: usize = 4096;
+
+/// Bytes of a line of the input: a whole dump may be on one, as in JSON.
+pub const MAX_BYTES: usize = 1 << 20;
 
 /// Lines that say nothing which a list may have in it: other messages come in between.
 const LIST_GAP: u64 = 200;
@@ -26,13 +36,12 @@ pub enum Section {
     Fixed,
     /// After "MTRR variable ranges".
     Variable,
-    /// After an `rdmsr` command: the register, and the CPU the next bare value is for.
-    Rdmsr {
-        /// The register.
-        msr: u32,
-        /// The CPU.
-        cpu: u32,
-    },
+    /// After "MTRR map: ".
+    Map,
+    /// After WinDbg's "MTRR:  Var 8, ..".
+    WinDbg,
+    /// After an `rdmsr` command.
+    Rdmsr,
 }
 
 /// The state between lines.
@@ -42,6 +51,12 @@ pub struct Reader {
     pub dump: Dump,
     /// The block we are in.
     pub section: Section,
+    /// What `rdmsr` was asked for, and what came.
+    pub asked: Asked,
+    /// The columns of a table of registers.
+    pub columns: Option<Columns>,
+    /// Values below `rdmsr` commands.
+    pub positional: Positional,
     /// The CPU a heading named.
     pub cpu: u32,
     /// An MSR list was seen: bare `200 80000006` lines count from now on.
@@ -50,14 +65,24 @@ pub struct Reader {
     pub temporary: bool,
     /// The /proc/mtrr block, newest one.
     pub proc_mtrr: BTreeMap<u8, Variable>,
-    /// Register number of the table line before, by CPU: a smaller one opens a new table.
-    last_index: BTreeMap<u32, u8>,
+    /// Where registers came from.
+    pub marks: Marks,
+    /// The lines so far.
+    pub kept: Kept,
+    /// The line before, whether it was skipped as a repetition, and whether commands are repeated.
+    before: String,
+    skipped: bool,
+    doubled: bool,
     /// A /proc/mtrr line that a mail program may have broken: its number and text.
     pub pending: Option<(u64, String)>,
-    /// The start of a line that a mail program broke with `=`.
-    carried: String,
-    /// Such a break was seen: `=3D` is `=`.
-    quoted: bool,
+    /// What takes a line out of what it is wrapped in.
+    unwrap: Unwrap,
+    /// What follows "New variable MTRRs" is not what firmware left.
+    pub rearranged: bool,
+    /// A line of the kernel about mapped pages that goes on.
+    pub pat_goes_on: Option<(u64, String)>,
+    /// A line of the kernel's list that was cut.
+    pub list_cut: Option<u64>,
     /// Up to this line, lines may belong to a list begun before.
     list_until: u64,
     /// By byte: whether one of [`KEYS`] starts with it.
@@ -73,14 +98,23 @@ impl Default for Reader {
         Self {
             dump: Dump::default(),
             section: Section::None,
+            asked: Asked::default(),
+            columns: None,
+            positional: Positional::default(),
             cpu: 0,
             msr_list: false,
             temporary: false,
             proc_mtrr: BTreeMap::new(),
-            last_index: BTreeMap::new(),
+            marks: Marks::default(),
+            kept: Kept::default(),
+            before: String::new(),
+            skipped: false,
+            doubled: false,
             pending: None,
-            carried: String::new(),
-            quoted: false,
+            unwrap: Unwrap::default(),
+            rearranged: false,
+            pat_goes_on: None,
+            list_cut: None,
             list_until: 0,
             starts,
         }
@@ -96,19 +130,28 @@ pub fn read(input: &mut dyn BufRead) -> io::Result<Dump> {
     let mut bytes = Vec::with_capacity(256);
     loop {
         bytes.clear();
-        let (got, cut) = read_line(input, &mut bytes)?;
+        let (got, cut) = match read_line(input, &mut bytes) {
+            Ok(line) => line,
+            // A compressed file that was cut: what came out of it still counts.
+            Err(error) if reader.dump.lines > 0 => {
+                let why = format!("the input ends early here ({error})");
+                reader.dump.complain(reader.dump.lines, why);
+                return Ok(states::settle(reader));
+            }
+            Err(error) => return Err(error),
+        };
         if got == 0 {
-            return Ok(reader.finish());
+            return Ok(states::settle(reader));
         }
         reader.line(&bytes, cut);
     }
 }
 
-/// Reads one line, keeping at most [`MAX_LINE`] bytes; returns bytes consumed and whether any
+/// Reads one line, keeping at most [`MAX_BYTES`]; returns bytes consumed and whether any
 /// were dropped.
 fn read_line(input: &mut dyn BufRead, keep: &mut Vec<u8>) -> io::Result<(usize, bool)> {
-    let kept = input.take(MAX_LINE as u64).read_until(b'\n', keep)?;
-    if kept < MAX_LINE || keep.last() == Some(&b'\n') {
+    let kept = input.take(MAX_BYTES as u64).read_until(b'\n', keep)?;
+    if kept < MAX_BYTES || keep.last() == Some(&b'\n') {
         return Ok((kept, false));
     }
     let dropped = input.skip_until(b'\n')?;
@@ -116,7 +159,15 @@ fn read_line(input: &mut dyn BufRead, keep: &mut Vec<u8>) -> io::Result<(usize, 
 }
 
 /// What a line outside a list must contain to be of a format known here.
-const KEYS: [&[u8]; 35] = [
+const KEYS: [&[u8]; 43] = [
+    b" in 0x2",
+    b" in $(seq",
+    b" in {",
+    b"egister",
+    b"memtype",
+    b"ioremap",
+    b"conflicting",
+    b"Linux version",
     b"Reg ",
     b"variable range",
     b"MTRR",
@@ -173,37 +224,90 @@ fn may_matter(line: &[u8], starts: &[bool; 256]) -> bool {
 }
 
 impl Reader {
-    /// Takes one line.
+    /// Takes one line of the input.
     fn line(&mut self, bytes: &[u8], cut: bool) {
         self.dump.lines += 1;
-        let waiting = self.pending.is_some() || !self.carried.is_empty();
-        let in_list = waiting || self.dump.lines <= self.list_until;
+        let waiting = self.pending.is_some() || self.pat_goes_on.is_some() || self.unwrap.goes_on();
+        let in_list = waiting || self.dump.records <= self.list_until;
         if !in_list && !self.dump.first_line.is_empty() && !may_matter(bytes, &self.starts) {
+            self.pass(&String::from_utf8_lossy(bytes), cut);
             return;
+        }
+        if self.dump.first_line.is_empty() && !bytes.trim_ascii().is_empty() {
+            let shown = plain(&String::from_utf8_lossy(bytes));
+            if !shown.trim().is_empty() {
+                self.dump.first_line = quoted(bytes.trim_ascii(), 60);
+            }
         }
         let raw = String::from_utf8_lossy(bytes);
-        let text = plain(&raw.replace('`', "_"));
-        let Some(text) = self.joined(text.trim_end()) else {
-            return;
+        for text in self.unwrap.lines(&raw) {
+            self.record(&text, cut);
+        }
+    }
+
+    /// Leaves out a line that cannot say anything where it is.
+    fn pass(&mut self, text: &str, cut: bool) {
+        self.dump.records += u64::from(text.bytes().any(|byte| byte.is_ascii_alphanumeric()));
+        self.kept
+            .push(self.dump.lines, self.dump.records, text, cut);
+    }
+
+    /// Takes one line of the dump itself once more, line `number` of the input.
+    pub fn once_more(&mut self, number: u64, text: &str, cut: bool) {
+        self.dump.lines = number;
+        // In another order, the line before is not in reach.
+        let in_list = self.pending.is_some() || self.dump.records <= self.list_until;
+        if in_list || may_matter(text.as_bytes(), &self.starts) {
+            self.record(text, cut);
+        } else {
+            self.pass(text, cut);
+        }
+    }
+
+    /// Takes one line of the dump itself.
+    fn record(&mut self, text: &str, cut: bool) {
+        // `>reg00:`, as mail quotes; a word that is one stays.
+        let text = match text.trim_start().starts_with('>') {
+            true => text.trim_start_matches(|c: char| c == '>' || c.is_whitespace()),
+            false => text,
         };
-        let line = Line::new(self.dump.lines, &text);
-        if line.words.is_empty() {
+        let text = plain(&text.replace('`', "_"));
+        let cut = cut || text.len() > MAX_LINE;
+        self.text(&text, cut);
+    }
+
+    /// Takes one line of text.
+    fn text(&mut self, text: &str, cut: bool) {
+        let end = (0..=MAX_LINE.min(text.len())).rfind(|at| text.is_char_boundary(*at));
+        let line = Line::new(self.dump.lines, text.get(..end.unwrap_or(0)).unwrap_or(""));
+        // Brackets and the like are no text.
+        if line.atoms.is_empty() {
             return;
         }
-        if self.dump.first_line.is_empty() {
-            self.dump.first_line = quoted(bytes.trim_ascii(), 60);
+        if self.repeated(&line) {
+            return;
         }
+        self.dump.records += 1;
+        self.kept
+            .push(line.number, self.dump.records, line.text, cut);
         if read_proc::continues(self, &line) {
             return;
         }
         let understood = read_example::line(self, &line)
+            || read_windbg::line(self, &line)
+            || read_pat::line(self, &line)
+            || read_map::line(self, &line)
+            || read_rdmsr::line(self, &line)
+            || read_columns::line(self, &line)
             || read_msr::line(self, &line)
             || read_proc::line(self, &line)
             || read_kernel::line(self, &line)
+            || read_cleanup::line(self, &line)
+            || read_linuxbios::line(self, &line)
             || read_firmware::line(self, &line);
         if understood {
             self.dump.understood += 1;
-            self.list_until = self.dump.lines + LIST_GAP;
+            self.list_until = self.dump.records + LIST_GAP;
             if cut {
                 self.dump.complain(
                     line.number,
@@ -213,34 +317,53 @@ impl Reader {
         }
     }
 
-    /// The line with what was carried over from the one before; `None` while it goes on. Mail in
-    /// quoted-printable breaks long lines with `=` and writes `=` as `=3D`.
-    fn joined(&mut self, text: &str) -> Option<String> {
-        let mut text = format!("{}{text}", std::mem::take(&mut self.carried));
-        if text.ends_with('=') && text.len() < MAX_LINE {
-            text.pop();
-            self.carried = text;
-            self.quoted = true;
-            return None;
+    /// Whether the line is the one before once more, as where a journal and a log were merged; the
+    /// values below an `rdmsr` command may be alike.
+    fn repeated(&mut self, line: &Line<'_>) -> bool {
+        // Lists of mapped pages have an entry for each mapping.
+        let pages = line.text.contains(" @ ") || line.text.contains("PAT: [");
+        let command = line.text.contains("rdmsr");
+        // Values come one after the other, alike or not.
+        let values = self.section == Section::Rdmsr && !command && line.words.len() > 1;
+        let same = self.before == line.text && !self.skipped && !pages && !values;
+        self.doubled |= same && command;
+        self.skipped = same && (line.words.len() > 1 || self.doubled);
+        if !self.skipped {
+            self.before = line.text.to_string();
         }
-        if self.quoted {
-            text = text.replace("=3D", "=").replace("=20", " ");
-        }
-        Some(text)
+        self.skipped
     }
 
-    /// Opens a new table for `cpu` when `index` does not come after the one before.
+    /// Notes that the line being read gives a register of `cpu`; true when it came before.
+    pub fn saw(&mut self, listing: marks::Listing, cpu: u32, rank: u32) -> bool {
+        self.marks.saw(listing, cpu, rank, self.dump.records)
+    }
+
+    /// Opens a new table for `cpu` when the one before has entry `index`.
     pub fn table_entry(&mut self, cpu: u32, index: u8) {
-        let last = self.last_index.insert(cpu, index);
-        if last.is_none_or(|last| index <= last) {
+        self.dump.listing.last_record = self.dump.records;
+        let rank = marks::FIRST_RANGE + u32::from(index);
+        let again = self.saw(marks::Listing::Table, cpu, rank);
+        let own = &mut self.dump.cpu(cpu).variable;
+        let first = own.is_empty();
+        if again || own.contains_key(&index) {
+            own.clear();
             self.dump.tables += u32::from(cpu == 0);
-            self.dump.cpu(cpu).variable.clear();
+        } else {
+            self.dump.tables += u32::from(cpu == 0 && first);
         }
     }
 
     /// Puts the /proc/mtrr block where it belongs, once the input has ended.
-    fn finish(mut self) -> Dump {
+    pub fn finish(mut self) -> Dump {
+        for text in self.unwrap.finish() {
+            self.record(&text, false);
+        }
         read_proc::continues(&mut self, &Line::new(0, ""));
+        read_cleanup::finish(&mut self);
+        read_pat::finish(&mut self);
+        read_rdmsr::flush(&mut self);
+        self.positional.settle(&mut self.dump);
         let block = std::mem::take(&mut self.proc_mtrr);
         if !block.is_empty() {
             if self
@@ -251,6 +374,7 @@ impl Reader {
             {
                 self.dump.proc_mtrr = Some(block);
             } else {
+                self.dump.listing.used_only = true;
                 self.dump.cpu(0).variable = block;
             }
         }

@@ -48,8 +48,11 @@ fn coreboot_setup(reader: &mut Reader, line: &Line<'_>) -> bool {
             // coreboot turns the MTRRs on as soon as they are written.
             regs.enabled.get_or_insert(true);
         }
-    } else if line.text.contains("call enable_fixed_mtrr()") {
-        reader.dump.cpu(cpu).fixed_enabled = Some(true);
+    } else if let Some(text) = line.after("MTRR counts: ") {
+        let numbers = text.trim_end_matches('.').split_once('/');
+        let numbers =
+            numbers.and_then(|(wb, uc)| Some((wb.parse().ok()?, uc.trim().parse().ok()?)));
+        reader.dump.listing.lengths = numbers.filter(|_| !reader.temporary);
     } else if line.text.contains("Fixed MTRRs") && line.text.contains("abled") {
         reader.dump.cpu(cpu).fixed_enabled = Some(line.text.contains("Enabled"));
     } else if line.text.contains("Variable MTRRs:") && line.text.contains("abled") {
@@ -99,10 +102,9 @@ fn listed(reader: &mut Reader, line: &Line<'_>) -> bool {
     true
 }
 
-/// `Setting variable MTRR 0, base:    0MB, range: 2048MB, type WB`, and the kernel's
-/// `reg 0, base: 0GB, range: 2GB, type WB`.
+/// `Setting variable MTRR 0, base:    0MB, range: 2048MB, type WB`
 fn coreboot_old(reader: &mut Reader, line: &Line<'_>) -> bool {
-    let Some(text) = line.after("variable MTRR ").or_else(|| line.after("reg ")) else {
+    let Some(text) = line.after("variable MTRR ") else {
         return false;
     };
     let (Some(base), Some(range)) = (line.after("base:"), line.after("range:")) else {
@@ -125,12 +127,6 @@ fn coreboot_old(reader: &mut Reader, line: &Line<'_>) -> bool {
         (Some(index), Some(base), Some(size), Some(memtype)) => {
             if usize::from(index) < MAX_VARIABLE && base.checked_add(size).is_some() {
                 let cpu = reader.cpu;
-                let own = line.text.contains("reg ");
-                let full = |entry: &Variable| matches!(entry, Variable::Words { .. });
-                if own && reader.dump.cpu(cpu).variable.values().any(full) {
-                    // The kernel's list for its clean-up: its table said the same, and more.
-                    return true;
-                }
                 reader.table_entry(cpu, index);
                 let range = Variable::Range {
                     base,
@@ -191,6 +187,11 @@ fn edk2_fixed(reader: &mut Reader, line: &Line<'_>) -> bool {
 
 /// U-Boot: `0   Y     Back         0000000000000000 0000007f80000000 0000000080000000`.
 fn u_boot(reader: &mut Reader, line: &Line<'_>) -> bool {
+    if line.words.starts_with(&["Reg", "Valid"]) {
+        let listing = &mut reader.dump.listing;
+        listing.headed |= listing.last_record == 0;
+        return true;
+    }
     let [index, valid, name, base, mask, _size] = line.words.as_slice() else {
         return false;
     };
@@ -212,6 +213,7 @@ fn u_boot(reader: &mut Reader, line: &Line<'_>) -> bool {
     }
     let cpu = reader.cpu;
     reader.table_entry(cpu, index);
+    reader.dump.listing.every = true;
     let entry = if *valid == "Y" {
         Variable::Words {
             base: Some(base & !0xfff | memtype),

@@ -3,6 +3,8 @@
 use mtrr_pat::memtype::PatType;
 
 use super::dump::{Variable, Vendor};
+use super::kernel_lines::{self, Subject};
+use super::marks::{FIRST_RANGE, Listing};
 use super::quote::quoted;
 use super::read::{Reader, Section};
 use super::words::{self, Line};
@@ -27,6 +29,7 @@ fn headers(reader: &mut Reader, line: &Line<'_>) -> bool {
         .or_else(|| line.after("MTRR Default Type:"))
     {
         let name = name.trim();
+        reader.saw(Listing::Table, 0, 0);
         let regs = reader.dump.cpu(0);
         match (words::memtype(name), words::hex(name)) {
             (Some(memtype), _) => regs.default = Some(memtype),
@@ -45,10 +48,15 @@ fn headers(reader: &mut Reader, line: &Line<'_>) -> bool {
         None
     };
     if line.text.contains("MTRR fixed ranges") {
+        reader.saw(Listing::Table, 0, 1);
         reader.dump.cpu(0).fixed_enabled = on;
         reader.section = Section::Fixed;
     } else if line.text.contains("MTRR variable ranges") {
+        reader.saw(Listing::Table, 0, FIRST_RANGE - 1);
         reader.dump.cpu(0).enabled = on;
+        let listing = &mut reader.dump.listing;
+        listing.every = true;
+        listing.headed |= listing.last_record == 0;
         reader.section = Section::Variable;
     } else {
         return false;
@@ -74,6 +82,8 @@ fn fixed(reader: &mut Reader, line: &Line<'_>) -> bool {
         let Some(memtype) = words::memtype(line.word_from_end(0)) else {
             return false;
         };
+        let rank = 2 + (first >> 12) as u32;
+        reader.saw(Listing::Table, 0, rank);
         reader.dump.cpu(0).set_fixed_range(first, last, memtype);
         return true;
     }
@@ -113,6 +123,7 @@ fn base_mask(reader: &mut Reader, line: &Line<'_>) -> bool {
             reader
                 .dump
                 .complain(line.number, "cut short: a variable range without a base");
+            reader.dump.broken_range(index);
         }
         return cut;
     };
@@ -125,6 +136,7 @@ fn base_mask(reader: &mut Reader, line: &Line<'_>) -> bool {
             reader
                 .dump
                 .complain(line.number, "cut short: a variable range without a mask");
+            reader.dump.broken_range(index);
         }
         return table;
     };
@@ -133,11 +145,14 @@ fn base_mask(reader: &mut Reader, line: &Line<'_>) -> bool {
         reader
             .dump
             .complain(line.number, "cut short: a variable range without a type");
+        reader.dump.broken_range(index);
         return true;
     }
     if table {
-        let digits = line.atom_after("mask").map_or(0, str::len);
-        reader.dump.mask_digits = reader.dump.mask_digits.max(digits as u8);
+        reader
+            .dump
+            .digits
+            .see(line.atom_after("mask").unwrap_or(""));
     }
     let cpu = super::read_msr::cpu_of(line).unwrap_or(reader.cpu);
     reader.table_entry(cpu, index);
@@ -177,24 +192,40 @@ fn disabled(reader: &mut Reader, line: &Line<'_>) -> bool {
     };
     if usize::from(index) < mtrr_pat::regs::MAX_VARIABLE {
         reader.table_entry(0, index);
+        reader.dump.listing.every = true;
         reader.dump.cpu(0).variable.insert(index, Variable::Off);
     }
     true
 }
 
-/// `TOM2: 0000000130000000 aka 4864M`: Linux prints it only with both TOM2 enables set.
+/// `TOM2: 0000000130000000 aka 4864M`: Linux prints it only with both TOM2 enables set. Xen has
+/// twelve digits, and ` (WB)` where the second is: `TOM2: 000130000000 (WB)`.
 fn tom2(reader: &mut Reader, line: &Line<'_>) -> bool {
     let Some(text) = line.after("TOM2: ") else {
         return false;
     };
-    match text.split_whitespace().next().and_then(words::hex) {
+    reader.dump.vendor = Vendor::Amd;
+    let mut words = text.split_whitespace();
+    let digits = words.next().unwrap_or("");
+    let forced = match (digits.len(), words.next()) {
+        (16, _) | (12, Some("(WB)")) => true,
+        (12, None) => false,
+        _ => {
+            let why = "TOM2 is not sixteen hexadecimal digits";
+            reader.dump.complain(line.number, why);
+            return true;
+        }
+    };
+    match words::hex(digits) {
         Some(value) => {
             use mtrr_pat::regs::SysCfg;
             let regs = reader.dump.cpu(0);
             regs.top_mem2 = Some(value);
-            let bits = SysCfg::MTRR_TOM2_EN | SysCfg::TOM2_FORCE_WB;
+            let mut bits = SysCfg::MTRR_TOM2_EN;
+            if forced {
+                bits |= SysCfg::TOM2_FORCE_WB;
+            }
             regs.syscfg.get_or_insert(bits.raw());
-            reader.dump.vendor = Vendor::Amd;
         }
         None => reader
             .dump
@@ -247,18 +278,14 @@ fn pat_names(text: &str) -> Option<u64> {
     Some(word)
 }
 
-/// Vendor, hypervisor.
+/// Vendor, hypervisor, which kernel.
 fn machine(reader: &mut Reader, line: &Line<'_>) -> bool {
+    if let Some((major, minor)) = line.after("Linux version ").and_then(version) {
+        reader.dump.new_linux = (major, minor) >= (6, 5);
+        return true;
+    }
     if let Some(name) = line.after("Hypervisor detected:") {
         reader.dump.hypervisor = Some(quoted(name.trim(), 40));
-    } else if line
-        .text
-        .contains("CPU MTRRs all blank - virtualized system")
-    {
-        reader
-            .dump
-            .hypervisor
-            .get_or_insert("the kernel says \"virtualized system\"".into());
     } else if line.text.contains("CPU0: AMD") || line.text.contains("CPU: AMD") {
         reader.dump.vendor = Vendor::Amd;
     } else if line.text.contains("CPU0: Intel") || line.text.contains("CPU: Intel") {
@@ -269,29 +296,37 @@ fn machine(reader: &mut Reader, line: &Line<'_>) -> bool {
     true
 }
 
-/// What the kernel itself found wrong.
+/// `6.5.12-300.fc39.x86_64 ..` as 6 and 5.
+fn version(text: &str) -> Option<(u32, u32)> {
+    let mut parts = text.split(|c: char| !c.is_ascii_digit());
+    Some((parts.next()?.parse().ok()?, parts.next()?.parse().ok()?))
+}
+
+/// What the kernel itself has to say.
 fn complaint(reader: &mut Reader, line: &Line<'_>) -> bool {
-    const KNOWN: [&str; 10] = [
-        "CPU MTRRs don't cover",
-        "your CPUs had inconsistent",
-        "your BIOS does not setup all CPUs",
-        "your BIOS has set up an incorrect mask",
-        "your BIOS has configured an incorrect mask",
-        "can not find optimal value",
-        "mtrr_cleanup: ",
-        "mtrr: type mismatch",
-        "strange, CPU MTRRs all blank",
-        "no MTRRs available",
-    ];
-    let Some(at) = KNOWN.iter().find_map(|text| line.text.find(text)) else {
+    let Some((at, subject)) = kernel_lines::subject(line.text) else {
         return false;
     };
-    let from = line
-        .text
-        .get(..at)
-        .and_then(|head| head.rfind(']'))
-        .map_or(0, |at| at + 1);
-    let text = line.text.get(from..).unwrap_or(line.text);
-    reader.dump.hint(line.number, text);
+    if subject == Subject::Found {
+        // OpenBSD: "mtrr: Pentium Pro MTRR support, 8 var ranges, 88 fixed ranges".
+        let count = line
+            .after("MTRR support, ")
+            .and_then(|text| text.split(' ').next());
+        reader.dump.stated_count = count.and_then(|n| n.parse().ok());
+    }
+    if subject == Subject::MapCount {
+        // With TOP_MEM2 in force Linux counts one more.
+        let count = line.after("from ").and_then(|text| text.split(' ').next());
+        let count: Option<u8> = count.and_then(|n| n.parse().ok());
+        let count = count.map(|n| if n == 9 || n == 11 { n - 1 } else { n });
+        reader.dump.stated_count = count.or(reader.dump.stated_count);
+    }
+    if line.text.contains("all blank - virtualized system") {
+        let name = "the kernel says \"virtualized system\"";
+        reader.dump.hypervisor.get_or_insert(name.into());
+    }
+    reader.dump.incorrect_mask |= subject == Subject::IncorrectMask;
+    let text = kernel_lines::message(line.text, at);
+    reader.dump.hint(line.number, subject, text);
     true
 }

@@ -1,4 +1,4 @@
-//! MSR lists: `rdmsr` commands and their output, `MSR=value`, registers by name, per CPU.
+//! MSR lists: `MSR=value`, registers by name, per CPU.
 
 use std::ops::Range;
 
@@ -6,18 +6,14 @@ use mtrr_pat::ranges::FIXED_RANGES;
 use mtrr_pat::regs::{IORR_COUNT, MsrAddr};
 
 use super::dump::Regs;
+use super::marks::Listing;
 use super::msr_names::register_named;
-use super::read::{Reader, Section};
+use super::read::Reader;
 use super::words::{self, Line};
 
 /// Reads one line, when it is one of these formats.
 pub fn line(reader: &mut Reader, line: &Line<'_>) -> bool {
-    command(reader, line)
-        || bare_value(reader, line)
-        || heading(reader, line)
-        || pair(reader, line)
-        || named(reader, line)
-        || numbered(reader, line)
+    heading(reader, line) || pair(reader, line) || named(reader, line) || numbered(reader, line)
 }
 
 /// The CPU a line names: `apic_id 0x20`, `CPU 3`, `cpu3`, `CPU#3`.
@@ -66,59 +62,6 @@ fn heading(reader: &mut Reader, line: &Line<'_>) -> bool {
     }
 }
 
-/// `# rdmsr -a 0x2ff`, `rdmsr -p3 0x200`, alone or with its values on the same line.
-fn command(reader: &mut Reader, line: &Line<'_>) -> bool {
-    let Some(at) = line
-        .words
-        .iter()
-        .position(|word| *word == "rdmsr" || word.ends_with("/rdmsr"))
-    else {
-        return false;
-    };
-    let mut cpu = 0;
-    let mut msr = None;
-    let mut rest = line.words.iter().skip(at + 1);
-    while let Some(word) = rest.next() {
-        if *word == "-p" || *word == "--processor" {
-            cpu = rest.next().and_then(|n| n.parse().ok()).unwrap_or(0);
-        } else if let Some(number) = word.strip_prefix("-p") {
-            cpu = number.parse().unwrap_or(0);
-        } else if !word.starts_with('-') {
-            msr = words::hex(word).and_then(|msr| u32::try_from(msr).ok());
-            break;
-        }
-    }
-    let Some(msr) = msr else {
-        return false;
-    };
-    reader.section = Section::Rdmsr { msr, cpu };
-    reader.msr_list = true;
-    true
-}
-
-/// The values below an `rdmsr` command, one line per CPU.
-fn bare_value(reader: &mut Reader, line: &Line<'_>) -> bool {
-    let Section::Rdmsr { msr, cpu } = reader.section else {
-        return false;
-    };
-    match (
-        line.words.as_slice(),
-        line.words.first().and_then(|word| words::hex(word)),
-    ) {
-        ([_], Some(value)) => {
-            reader.section = Section::Rdmsr {
-                msr,
-                cpu: cpu.saturating_add(1),
-            };
-            store(reader, cpu, msr, value)
-        }
-        _ => {
-            reader.section = Section::None;
-            false
-        }
-    }
-}
-
 /// `PHYS0 0xff000005/0xffffff000800`, `pair0 0x6 / 0x3FFFF8000800`: base and mask in one line.
 fn pair(reader: &mut Reader, line: &Line<'_>) -> bool {
     let Some(at) = line.atoms.iter().position(|atom| pair_name(atom).is_some()) else {
@@ -163,7 +106,9 @@ fn next_value<'a>(atoms: &mut impl Iterator<Item = &'a &'a str>) -> Option<u64> 
 /// `IA32_MTRR_DEF_TYPE = 0xc06`, `MTRRphysBase0 (0x200): 0x6`.
 fn named(reader: &mut Reader, line: &Line<'_>) -> bool {
     // Linux prints "TOM2: .. aka 4864M" only when it acts: that says more than the register.
-    if line.words.contains(&"aka") {
+    let digits = line.after("TOM2: ").map(|rest| rest.trim_start());
+    let cut = digits.is_some_and(|d| !d.starts_with("0x") && d.trim_end().len() < 16);
+    if line.words.contains(&"aka") || cut || line.text.contains("(WB)") {
         return false;
     }
     let found = line.atoms.iter().enumerate().find_map(|(at, atom)| {
@@ -186,10 +131,10 @@ fn named(reader: &mut Reader, line: &Line<'_>) -> bool {
 
 /// `0x200: 0x80000006`, `MSR 0x250 0x0606060606060606`, `msr[2ff] = c06`.
 fn numbered(reader: &mut Reader, line: &Line<'_>) -> bool {
-    let after_msr = line
-        .atoms
-        .iter()
-        .position(|atom| atom.eq_ignore_ascii_case("msr"));
+    let after_msr = line.atoms.iter().position(|atom| {
+        let traced = ["msr_read", "msr_write", "wrmsr"].contains(atom);
+        traced || atom.eq_ignore_ascii_case("msr")
+    });
     let at = match after_msr {
         Some(at) => at + 1,
         None => match line.atoms.first().map(|atom| cpu_word(atom)) {
@@ -238,10 +183,17 @@ fn values(reader: &mut Reader, line: &Line<'_>, msr: u32, rest: &[&str]) -> bool
         );
         return true;
     }
+    // `msr[0x000277]=00 07 04 06 00 07 04 06`: eight bytes, the highest first.
+    if numbers.len() == 8 && numbers.iter().all(|(atom, _)| atom.len() == 2) {
+        let word = numbers.iter().fold(0, |word, (_, byte)| word << 8 | byte);
+        return store(reader, first, msr, word);
+    }
     let long = |atom: &str| atom.trim_start_matches("0x").len() == 8;
     match numbers.as_slice() {
         [] => false,
-        [(high, a), (low, b)] if long(high) && long(low) => store(reader, first, msr, a << 32 | b),
+        [(high, a), (low, b)] if long(high) && long(low) && may_be_high(msr, *a) => {
+            store(reader, first, msr, a << 32 | b)
+        }
         many => many
             .iter()
             .zip(first..)
@@ -251,11 +203,17 @@ fn values(reader: &mut Reader, line: &Line<'_>, msr: u32, rest: &[&str]) -> bool
     }
 }
 
+/// Whether `half` can be the upper half of register `msr`: addresses end at 52 bits.
+fn may_be_high(msr: u32, half: u64) -> bool {
+    let bytes = msr == MsrAddr::PAT.0 || FIXED_RANGES.iter().any(|range| range.msr.0 == msr);
+    bytes || half < 1 << 20
+}
+
 /// AMD's I/O ranges, base and mask of each.
-const IORRS: Range<u32> = MsrAddr::iorr_base(0).0..MsrAddr::iorr_base(IORR_COUNT).0;
+pub const IORRS: Range<u32> = MsrAddr::iorr_base(0).0..MsrAddr::iorr_base(IORR_COUNT).0;
 
 /// Whether this tool has a use for a register.
-fn is_ours(msr: u32) -> bool {
+pub fn is_ours(msr: u32) -> bool {
     matches!(
         MsrAddr(msr),
         MsrAddr::MTRRCAP
@@ -276,6 +234,10 @@ pub fn store(reader: &mut Reader, cpu: u32, msr: u32, value: u64) -> bool {
         return false;
     }
     reader.msr_list = true;
+    reader.saw(Listing::Msr, cpu, msr);
+    if (0x200..0x250).contains(&msr) {
+        reader.dump.listing.last_record = reader.dump.records;
+    }
     store_in(reader.dump.cpu(cpu), msr, value);
     true
 }

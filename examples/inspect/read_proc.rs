@@ -1,6 +1,7 @@
 //! Files of /proc: mtrr, cpuinfo, iomem, and what FreeBSD's memcontrol lists.
 
 use super::dump::{Variable, Vendor};
+use super::marks::Listing;
 use super::quote::quoted;
 use super::read::Reader;
 use super::words::{self, Line};
@@ -27,17 +28,14 @@ fn proc_mtrr(reader: &mut Reader, line: &Line<'_>) -> bool {
             reader
                 .dump
                 .complain(line.number, "cut short: a register without a base");
+            reader.dump.broken_range(index);
         }
         return line.words.len() == at + 1;
     };
     match parts(line, base_text) {
         Ok((base, size, memtype)) => {
-            if reader
-                .proc_mtrr
-                .keys()
-                .next_back()
-                .is_some_and(|last| index <= *last)
-            {
+            let own = reader.saw(Listing::Proc, 0, u32::from(index));
+            if own || reader.proc_mtrr.contains_key(&index) {
                 reader.proc_mtrr.clear();
                 reader.dump.tables += 1;
             }
@@ -48,12 +46,16 @@ fn proc_mtrr(reader: &mut Reader, line: &Line<'_>) -> bool {
                 memtype,
             };
             reader.proc_mtrr.insert(index, range);
+            reader.dump.listing.last_record = reader.dump.records;
         }
         // The rest may be on the next line.
         Err(why) if why.starts_with("cut short") && line.number > 0 => {
             reader.pending = Some((line.number, line.text.to_string()));
         }
-        Err(why) => reader.dump.complain(line.number, why),
+        Err(why) => {
+            reader.dump.complain(line.number, why);
+            reader.dump.broken_range(index);
+        }
     }
     true
 }
@@ -78,6 +80,9 @@ pub fn continues(reader: &mut Reader, line: &Line<'_>) -> bool {
         _ => "cut short",
     };
     reader.dump.complain(number, why);
+    if let Some(index) = text.split_whitespace().find_map(register) {
+        reader.dump.broken_range(index);
+    }
     false
 }
 
@@ -103,11 +108,25 @@ fn parts(line: &Line<'_>, base_text: &str) -> Result<(u64, u64, u8), &'static st
         .iter()
         .rev()
         .find_map(|word| words::memtype(word))
+        .or_else(|| glued(line.text))
         .ok_or("cut short: no memory type")?;
     if size < 0x1000 || base.checked_add(size).is_none() {
         return Err("the size is impossible");
     }
     Ok((base, size, memtype))
+}
+
+/// A type that has lost the space or the line end after it: "write-backThe change will".
+fn glued(text: &str) -> Option<u8> {
+    const NAMES: [&str; 5] = [
+        "write-back",
+        "uncachable",
+        "write-combining",
+        "write-through",
+        "write-protect",
+    ];
+    let name = NAMES.into_iter().find(|name| text.contains(name))?;
+    words::memtype(name)
 }
 
 /// `  00100000-7ffdffff : System RAM`

@@ -2,39 +2,68 @@
 
 use std::fmt::Write as _;
 
+use mtrr_pat::lookup::Run;
 use mtrr_pat::ranges::FIXED_END;
 
+use super::doubt::Piece;
 use super::map;
 use super::report::Report;
 use super::strip;
 use super::style::Look;
 use super::text_parts::{address_width, cpus, pat, routing, wrapped};
-use super::text_plan;
+use super::verdict::{self, State, Verdict};
+use super::{text_changes, text_plan};
 
-/// Most rows of a table.
-const MOST_ROWS: usize = 200;
+/// Most rows of the map.
+const MOST_ROWS: usize = 40;
 
-/// The whole report.
+/// The whole report: the verdict, what to do, the map, and the rest.
 pub fn draw(report: &Report, look: Look) -> String {
-    let mut out = head(report, look);
+    let verdict = verdict::of(report);
+    let mut out = verdict_line(&verdict, look);
+    out.push_str(&text_changes::draw(report, look));
+    match (&report.repair, &report.wanted) {
+        (_, Some(wanted)) if !report.wants.is_empty() => {
+            out.push_str(&text_plan::wanted(report, wanted, look));
+        }
+        (Some(repair), _) => out.push_str(&text_plan::repair(report, repair, look)),
+        _ if report.crowded() => out.push_str(&fewest(report, look)),
+        _ => {}
+    }
+    out.push('\n');
+    out.push_str(&head(report, look));
     if report.machine.map_known() {
         out.push_str(&table(report, look));
         out.push_str(&registers(report, look));
     }
+    out.push_str(&notes(report, look));
     out.push_str(&routing(report, look));
-    out.push_str(&findings(report, look));
+    out.push_str(&findings(report, &verdict, look));
     out.push_str(&cpus(report, look));
-    if let Some(advice) = &report.advice {
-        out.push_str(&text_plan::advice(report, advice, look));
-    }
-    if let Some(wanted) = &report.wanted {
-        out.push_str(&text_plan::wanted(report, wanted, look));
+    if !report.wants.is_empty() || !report.crowded() {
+        out.push_str(&fewest(report, look));
     }
     out.push_str(&pat(report, look));
     out
 }
 
-/// What kind of machine this is, and what was assumed.
+/// How few ranges would do.
+fn fewest(report: &Report, look: Look) -> String {
+    let advice = report.advice.as_ref();
+    advice.map_or(String::new(), |advice| {
+        text_plan::advice(report, advice, look)
+    })
+}
+
+/// The one line that says it all.
+fn verdict_line(verdict: &Verdict, look: Look) -> String {
+    let word = verdict.state.title();
+    let text = wrapped(&format!("{word}: {}", verdict.text), look.columns, "  ");
+    let painted = look.severity(verdict.state.severity(), word);
+    text.replacen(word, &painted, 1) + "\n"
+}
+
+/// What kind of machine this is.
 fn head(report: &Report, look: Look) -> String {
     let machine = &report.machine;
     let mut out = String::new();
@@ -43,8 +72,11 @@ fn head(report: &Report, look: Look) -> String {
     };
     let mut facts = Vec::new();
     if boot.cap.is_some() {
-        let on = if boot.def_type.enabled() { "on" } else { "OFF" };
-        facts.push(format!("MTRRs {on}"));
+        facts.push(match (boot.def_type.enabled(), machine.on_known()) {
+            (true, true) => "MTRRs on".into(),
+            (true, false) => "MTRRs on (assumed)".into(),
+            (false, _) => "MTRRs OFF".to_string(),
+        });
         facts.push(
             match (machine.fixed_enabled_known(), boot.def_type.fixed_enabled()) {
                 (false, true) if machine.fixed_known => "fixed ranges on (assumed)".into(),
@@ -80,12 +112,18 @@ fn head(report: &Report, look: Look) -> String {
         "{}",
         look.heading(&wrapped(&facts.join(", "), look.columns, ""))
     );
-    for note in &machine.notes {
-        let _ = writeln!(
-            out,
-            "{}",
-            look.dim(&wrapped(&format!("- {note}"), look.columns, "  "))
-        );
+    out
+}
+
+/// What was assumed, and what the input lacks.
+fn notes(report: &Report, look: Look) -> String {
+    let mut out = String::new();
+    if !report.machine.notes.is_empty() {
+        let _ = writeln!(out, "\n{}", look.heading("Assumed and noted"));
+    }
+    for note in &report.machine.notes {
+        let text = wrapped(&format!("- {note}"), look.columns, "  ");
+        let _ = writeln!(out, "{}", look.dim(&text));
     }
     out
 }
@@ -95,22 +133,34 @@ fn table(report: &Report, look: Look) -> String {
     let map = &report.map;
     let machine = &report.machine;
     let mut out = format!("\n{}\n", look.heading("Memory map"));
-    out.push_str(&strip::draw(map, look));
+    if !machine.gaps.variable() {
+        out.push_str(&strip::draw(map, look));
+    }
     let Some(boot) = machine.boot() else {
         return out;
     };
     let width = address_width(machine.bits);
-    for run in map.runs.iter().take(MOST_ROWS) {
-        let doubt = if run.start < FIXED_END && !machine.fixed_known {
-            " (below 1 MiB: not known)"
-        } else {
-            ""
-        };
+    let pieces = report.doubt.pieces(map);
+    let (first, rest) = pieces.split_at(pieces.len().min(MOST_ROWS));
+    for piece in first {
+        let run = &piece.run;
+        if !piece.certain {
+            let _ = writeln!(
+                out,
+                "  {:#0width$x}-{:#0width$x}  {:>10}  {:<15}  {}",
+                run.start,
+                run.end - 1,
+                map::bytes(run.bytes()),
+                "not known",
+                unless(report, run),
+            );
+            continue;
+        }
         let name = run.memtype.to_string();
         let name = format!("{name:<15}");
         let _ = writeln!(
             out,
-            "  {:#0width$x}-{:#0width$x}  {:>10}  {}  {}{doubt}",
+            "  {:#0width$x}-{:#0width$x}  {:>10}  {}  {}",
             run.start,
             run.end - 1,
             map::bytes(run.bytes()),
@@ -118,14 +168,57 @@ fn table(report: &Report, look: Look) -> String {
             map::decided_by(boot, run),
         );
     }
-    if map.cut || map.runs.len() > MOST_ROWS {
-        let _ = writeln!(
-            out,
-            "  ... more: {} of them shown",
-            map.runs.len().min(MOST_ROWS)
-        );
+    if !rest.is_empty() {
+        let more = if map.cut { "at least " } else { "" };
+        let text = format!("  ... {more}{} pieces more: {}", rest.len(), summed(rest));
+        let _ = writeln!(out, "{}", wrapped(&text, look.columns, "    "));
     }
     out
+}
+
+/// What memory is that is not certain: as far as the dump goes, and what could change it.
+fn unless(report: &Report, run: &Run) -> String {
+    let machine = &report.machine;
+    if machine.gaps.none_shown && !machine.enabled_known {
+        return "whether the MTRRs are on is not in the input".into();
+    }
+    if run.end <= FIXED_END && !machine.fixed_known {
+        return "the fixed ranges are not in the input".into();
+    }
+    let Some(boot) = machine.boot() else {
+        return String::new();
+    };
+    let by = map::decided_by(boot, run);
+    if !machine.gaps.variable() {
+        format!("{} ({by}) unless TOP_MEM2 says write-back", run.memtype)
+    } else if by == "default" {
+        "no range in the input".into()
+    } else {
+        format!("{} ({by}) unless a missing range overlaps", run.memtype)
+    }
+}
+
+/// Pieces by type: `2048 uncachable (2 GiB)`.
+fn summed(pieces: &[Piece]) -> String {
+    let mut kinds: Vec<(String, usize, u64)> = Vec::new();
+    for piece in pieces {
+        let name = match piece.certain {
+            true => piece.run.memtype.to_string(),
+            false => "not known".into(),
+        };
+        let size = piece.run.bytes();
+        match kinds.iter_mut().find(|(known, ..)| *known == name) {
+            Some((_, count, bytes)) => {
+                *count += 1;
+                *bytes = bytes.saturating_add(size);
+            }
+            None => kinds.push((name, 1, size)),
+        }
+    }
+    let kinds = kinds
+        .iter()
+        .map(|(name, count, bytes)| format!("{count} {name} ({})", map::bytes(*bytes)));
+    kinds.collect::<Vec<_>>().join(", ")
 }
 
 /// The variable ranges as firmware set them.
@@ -134,6 +227,9 @@ fn registers(report: &Report, look: Look) -> String {
     let Some(boot) = machine.boot() else {
         return String::new();
     };
+    if machine.gaps.silent {
+        return String::new();
+    }
     let total = report.total();
     let free = total.saturating_sub(report.used());
     let sure = if machine.count_known {
@@ -141,10 +237,18 @@ fn registers(report: &Report, look: Look) -> String {
     } else {
         " (assumed)"
     };
-    let title = format!(
-        "Variable ranges: {} used, {free} free of {total}{sure}",
-        report.used()
-    );
+    let title = if machine.gaps.variable() {
+        format!(
+            "Variable ranges: {} in use are in the input, not {}",
+            report.used(),
+            machine.gaps.named()
+        )
+    } else {
+        format!(
+            "Variable ranges: {} used, {free} free of {total}{sure}",
+            report.used()
+        )
+    };
     let mut out = format!("\n{}\n", look.heading(&title));
     let width = address_width(machine.bits);
     for (index, pair) in boot
@@ -177,7 +281,7 @@ fn registers(report: &Report, look: Look) -> String {
         .variable_ranges()
         .iter()
         .enumerate()
-        .filter(|(_, pair)| !pair.valid())
+        .filter(|(index, pair)| !pair.valid() && machine.shows(*index))
         .map(|(index, _)| index.to_string())
         .collect();
     if !spare.is_empty() && machine.count_known {
@@ -198,10 +302,14 @@ fn noted(row: &str, note: &str, look: Look) -> String {
 }
 
 /// What is wrong, worst first.
-fn findings(report: &Report, look: Look) -> String {
+fn findings(report: &Report, verdict: &Verdict, look: Look) -> String {
     let mut out = format!("\n{}\n", look.heading("Findings"));
     if report.findings.is_empty() {
-        out.push_str("  nothing wrong\n");
+        let text = match verdict.state {
+            State::Unknown => "none: the input does not show what could be wrong",
+            _ => "nothing wrong in what the dump shows",
+        };
+        let _ = writeln!(out, "  {text}");
     }
     for finding in &report.findings {
         let word = finding.severity.name();

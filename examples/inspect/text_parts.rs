@@ -23,8 +23,18 @@ pub fn cpus(report: &Report, look: Look) -> String {
     );
     let mut out = format!("\n{}\n", look.heading(&title));
     let lines = differs::lines(&report.machine, standings);
-    if lines.is_empty() {
+    let missing = differs::missing_somewhere(standings);
+    if lines.is_empty() && missing.is_empty() {
         out.push_str("  all in sync: the same memory types everywhere\n");
+    }
+    if !missing.is_empty() {
+        let lead = if lines.is_empty() {
+            "no difference in what the input shows; "
+        } else {
+            ""
+        };
+        let text = format!("  {lead}not all shown of every CPU: {}", missing.join(", "));
+        let _ = writeln!(out, "{}", wrapped(&text, look.columns, "    "));
     }
     for line in lines {
         let _ = writeln!(

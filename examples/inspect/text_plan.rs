@@ -6,13 +6,17 @@ use mtrr_pat::layout::Plan;
 use mtrr_pat::ranges::PhysBits;
 
 use super::args::Want;
-use super::echo;
 use super::map;
-use super::plan::{self, Advice, Minimum};
+use super::plan::{self, Advice, Goal, Minimum};
+use super::proposal::{Proposal, Way};
+use super::repair::Repair;
 use super::report::Report;
 use super::style::Look;
 use super::text_parts::{address_width, wrapped};
 use super::width::BitsFrom;
+
+/// Most ranges given up that are listed.
+const MOST_LOSSES: usize = 8;
 
 /// Where the width is from, for a person.
 pub fn bits_source(from: BitsFrom) -> &'static str {
@@ -25,7 +29,7 @@ pub fn bits_source(from: BitsFrom) -> &'static str {
     }
 }
 
-/// Registers used and needed, and the layout that achieves it.
+/// Registers used and needed for the map as it is, and the layouts that achieve it.
 pub fn advice(report: &Report, advice: &Advice, look: Look) -> String {
     let mut out = format!(
         "\n{}\n",
@@ -39,36 +43,74 @@ pub fn advice(report: &Report, advice: &Advice, look: Look) -> String {
     let _ = writeln!(
         out,
         "  exactly this map: {} (now: {used})",
-        counts(advice.strict)
+        counts(advice.here)
     );
     out.push_str(&relaxed(advice, look));
     if let Some(count) = advice.with_top_mem2 {
         let _ = writeln!(out, "  relying on TOP_MEM2 for memory above 4 GiB: {count}");
     }
-    let Some(best) = &advice.best else {
-        let _ = writeln!(out, "  more than 40 registers would be needed");
-        return out;
-    };
-    if best.registers().len() >= used && !report.notes.iter().any(|note| !note.is_empty()) {
-        out.push_str("  already minimal\n");
+    if report.repair.is_some() {
+        out.push_str("  no layout for it: it leaves RAM out; the one to use is at the top\n");
         return out;
     }
-    if best.registers().len() < used {
-        let _ = writeln!(out, "  {} can be freed", used - best.registers().len());
-    }
-    out.push_str(&layout(best));
-    if let Some(present) = &advice.present {
-        if present.default_type() != best.default_type() {
-            let _ = writeln!(
-                out,
-                "  with the present default {}: {} registers",
-                present.default_type().short(),
-                present.registers().len()
-            );
-        }
-        out.push_str(&shell(report, present, look));
+    match Goal::new(&report.machine, &[]) {
+        Ok(goal) => out.push_str(&layouts(report, advice, &goal, look)),
+        Err(why) => drop(writeln!(out, "  not planned: {why}")),
     }
     out
+}
+
+/// The layouts that free registers, each with its lines.
+fn layouts(report: &Report, advice: &Advice, goal: &Goal, look: Look) -> String {
+    let used = report.used();
+    let proposed = |plan: &Plan| Proposal::new(&report.machine, goal, *plan, Way::Exact);
+    let useless = report.notes.iter().any(|note| !note.is_empty());
+    let frees = |plan: &&Plan| plan.registers().len() < used;
+    let mut out = String::new();
+    let Some(best) = &advice.best else {
+        return "  more than 40 registers would be needed\n".into();
+    };
+    if best.registers().len() >= used && !useless {
+        out.push_str("  already minimal\n");
+    } else {
+        let _ = writeln!(
+            out,
+            "  {} can be freed",
+            used.saturating_sub(best.registers().len())
+        );
+        out.push_str(&steps(&proposed(best), look));
+        let other = |plan: &&Plan| plan.default_type() != best.default_type();
+        if let Some(present) = advice.present.as_ref().filter(other) {
+            let name = present.default_type().short();
+            let count = present.registers().len();
+            let _ = writeln!(out, "  with the present default {name}: {count} registers");
+            if frees(&present) {
+                out.push_str(&steps(&proposed(present), look));
+            }
+        }
+    }
+    let exact = advice
+        .present
+        .as_ref()
+        .map_or(used, |plan| plan.registers().len().min(used));
+    let fewer = |plan: &&Plan| plan.registers().len() < exact;
+    let least = |plan: &&Plan| frees(plan) && plan.registers().len() < best.registers().len();
+    let relaxed = advice.relaxed_present.as_ref().filter(fewer);
+    let relaxed = relaxed.or(advice.relaxed_best.as_ref().filter(least));
+    if let (Some(plan), Some((from, _))) = (relaxed, advice.free_from) {
+        let free = used - plan.registers().len();
+        let _ = writeln!(
+            out,
+            "  if nothing above {from:#x} matters, {free} can be freed"
+        );
+        out.push_str(&steps(&proposed(plan), look));
+    }
+    out
+}
+
+/// A layout, and below it the lines that lead to it.
+fn steps(proposal: &Proposal, look: Look) -> String {
+    layout(&proposal.plan) + &shell(proposal, look)
 }
 
 /// `3 with default UC, 4 with default WB`
@@ -121,97 +163,148 @@ fn layout(plan: &Plan) -> String {
     out
 }
 
-/// The lines for /proc/mtrr.
-fn shell(report: &Report, plan: &Plan, look: Look) -> String {
-    let Some(programmed) = report.machine.programmed() else {
-        return String::new();
+/// The lines for /proc/mtrr, and what happens between them.
+fn shell(proposal: &Proposal, look: Look) -> String {
+    let said = |text: &str| wrapped(text, look.columns, "    ") + "\n";
+    let found = match &proposal.lines {
+        Ok(found) if found.lines.is_empty() => return String::new(),
+        Ok(found) => found,
+        Err(why) => return said(&format!("  not through /proc/mtrr: {why}")),
     };
-    if report
-        .machine
-        .boot()
-        .is_some_and(|boot| !boot.def_type.enabled())
-    {
-        return "  /proc/mtrr cannot turn the MTRRs on: that is for firmware or the kernel\n"
-            .into();
-    }
-    match echo::lines(&programmed, plan) {
-        Ok(found) if found.lines.is_empty() => String::new(),
-        Ok(found) => {
-            let mut out = String::from("  on Linux, as root (RAM may be slow in between):\n");
-            if let Some(addr) = found.exposed {
-                let text = format!(
-                    "  ({addr:#x}, where a device may be, is not uncachable by MTRR for a moment: \
-                     page tables still keep it so, but do it on an idle machine)"
-                );
-                let _ = writeln!(out, "{}", wrapped(&text, look.columns, "   "));
-            }
-            for line in found.lines {
-                let _ = writeln!(out, "    {line}");
-            }
-            out
-        }
-        Err(why) => {
-            wrapped(
-                &format!("  not through /proc/mtrr: {why}"),
-                look.columns,
-                "    ",
-            ) + "\n"
-        }
-    }
-}
-
-/// What `--want` costs.
-pub fn wanted(report: &Report, advice: &Advice, look: Look) -> String {
-    let mut out = format!("\n{}\n", look.heading("With what you want"));
-    if let Some(why) = &advice.failed {
-        let _ = writeln!(out, "  not planned: {why}");
-        return out;
-    }
-    let _ = writeln!(out, "  exactly: {}", counts(advice.strict));
-    out.push_str(&relaxed(advice, look));
-    let total = report.total();
-    let need = advice.strict.best().unwrap_or(usize::MAX);
-    if total == 0 {
-        if let Some(best) = &advice.best {
-            out.push_str(&layout(best));
-        }
-        return out;
-    }
-    let now = report.advice.as_ref().and_then(|now| now.strict.best());
-    let cost = now.map_or(String::new(), |now| {
-        format!(
-            " ({} more than the same map without)",
-            need.saturating_sub(now)
-        )
-    });
-    if need <= total {
-        let _ = writeln!(out, "  it fits: {need} of {total} registers{cost}");
+    let mut out = String::from(if found.harm.uncached > 0 {
+        "  on Linux, as root (RAM is uncached in between, which is slow):\n"
     } else {
-        let _ = writeln!(out, "  it does not fit: {need} needed, {total} exist");
-        out.push_str(&least_damage(report));
-        return out;
+        "  on Linux, as root:\n"
+    });
+    if let Some(addr) = found.harm.exposed {
+        out.push_str(&said(&format!(
+            "  ({addr:#x}, where a device may be, is not uncachable by MTRR for a moment: page \
+             tables still keep it so, but do it on an idle machine)"
+        )));
     }
-    if let Some(best) = &advice.best {
-        out.push_str(&layout(best));
-    }
-    if let Some(present) = &advice.present {
-        out.push_str(&shell(report, present, look));
+    for line in &found.lines {
+        let _ = writeln!(out, "    {line}");
     }
     out
 }
 
-/// The best that fits, and what it gives up.
-fn least_damage(report: &Report) -> String {
-    match plan::least_damage(report) {
-        Ok((plan, losses)) => {
-            let mut out = String::from("  the best that fits:\n");
-            out.push_str(&layout(&plan));
-            for loss in losses {
-                let _ = writeln!(out, "  given up: {loss}");
-            }
-            out
+/// The layout that makes RAM write-back.
+pub fn repair(report: &Report, repair: &Repair, look: Look) -> String {
+    let said = |text: &str| wrapped(text, look.columns, "    ") + "\n";
+    let mut out = format!("\n{}\n", look.heading("What to do"));
+    let (bytes, source) = (map::bytes(repair.bytes()), repair.source);
+    out.push_str(&said(&format!(
+        "  make {bytes} of RAM write-back (known from {source})"
+    )));
+    let need = report.wanted.as_ref().and_then(|advice| advice.here.best());
+    out.push_str(&proposed(report, need, look));
+    if repair.trimmed {
+        out.push_str(&said(
+            "  the kernel left that RAM out at boot: boot it with disable_mtrr_trim to have it, \
+             and run the lines at every start; a firmware update is the lasting cure",
+        ));
+    } else {
+        out.push_str(&said(
+            "  it lasts until the next boot; a firmware update is the lasting cure",
+        ));
+    }
+    out
+}
+
+/// What `--want` costs.
+pub fn wanted(report: &Report, advice: &Advice, look: Look) -> String {
+    let title = match report.repair {
+        Some(_) => "With what you want, and RAM that is left out made write-back",
+        None => "With what you want",
+    };
+    let mut out = format!("\n{}\n", look.heading(title));
+    if let Some(why) = &advice.failed {
+        let _ = writeln!(out, "  not planned: {why}");
+        return out;
+    }
+    let _ = writeln!(out, "  exactly: {}", counts(advice.here));
+    out.push_str(&relaxed(advice, look));
+    out.push_str(&proposed(report, advice.here.best(), look));
+    out
+}
+
+/// The layout proposed, with what it takes and gives up. `need` is how many registers the exact
+/// one takes at least.
+fn proposed(report: &Report, need: Option<usize>, look: Look) -> String {
+    let said = |text: &str| wrapped(text, look.columns, "    ") + "\n";
+    let proposal = match &report.proposal {
+        Some(Ok(proposal)) => proposal,
+        Some(Err(why)) => return said(&format!("  not planned: {why}")),
+        None => return String::new(),
+    };
+    let (total, used) = (report.total(), report.used());
+    let count = proposal.plan.registers().len();
+    let need = need.map_or("more than 40".to_string(), |need| need.to_string());
+    let mut out = String::new();
+    for text in &proposal.fixed {
+        out.push_str(&said(&format!(
+            "  below 1 MiB the fixed ranges decide: {text}"
+        )));
+    }
+    if !proposal.fixed.is_empty() {
+        out.push_str("  (/proc/mtrr does not reach them: that is for firmware or the kernel)\n");
+    }
+    match &proposal.way {
+        Way::Added(0) => {
+            out.push_str("  the variable ranges stay as they are\n");
+            return out;
         }
-        Err(why) => format!("  and nothing else helps: {why}\n"),
+        Way::Added(more) => {
+            let _ = writeln!(
+                out,
+                "  it fits: {need} of {total} registers{}",
+                cost(report, &need)
+            );
+            let _ = writeln!(out, "  simplest: add {more} to the {used} there");
+        }
+        Way::Exact => {
+            let least = count.to_string();
+            let _ = writeln!(
+                out,
+                "  it fits: {least} of {total} registers{}",
+                cost(report, &least)
+            );
+        }
+        Way::Relaxed { from, why } => out.push_str(&said(&format!(
+            "  exactly it does not fit ({need} needed, {total} exist), but nothing is lost if \
+             nothing above {from:#x} matters ({why}): {count} of {total} registers",
+        ))),
+        Way::Damaged(_) => {
+            let _ = writeln!(out, "  it does not fit: {need} needed, {total} exist");
+            out.push_str("  the best that fits:\n");
+        }
+    }
+    out.push_str(&steps(proposal, look));
+    if let Way::Damaged(losses) = &proposal.way {
+        for loss in losses.iter().take(MOST_LOSSES) {
+            let _ = writeln!(out, "  given up: {loss}");
+        }
+        if let Some(more) = losses
+            .len()
+            .checked_sub(MOST_LOSSES)
+            .filter(|more| *more > 0)
+        {
+            let _ = writeln!(out, "  given up: {more} ranges more");
+        }
+    }
+    out
+}
+
+/// ` (1 more than the same map without)`
+fn cost(report: &Report, need: &str) -> String {
+    let now = report.advice.as_ref().and_then(|now| now.here.best());
+    let (Some(now), Ok(need)) = (now, need.parse::<usize>()) else {
+        return String::new();
+    };
+    let more = need.saturating_sub(now);
+    match report.repair {
+        Some(_) => String::new(),
+        None => format!(" ({more} more than the same map without)"),
     }
 }
 

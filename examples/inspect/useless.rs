@@ -1,7 +1,6 @@
 //! Which variable ranges do nothing, and why: what firmware left that could be free.
 
 use mtrr_pat::memtype::MemType;
-use mtrr_pat::ranges::FIXED_END;
 use mtrr_pat::regs::VariableMtrr;
 use mtrr_pat::snapshot::Snapshot;
 
@@ -11,8 +10,8 @@ use super::map::Map;
 ///
 /// `programmed` has E set and no TOP_MEM2; `top_mem2` is the snapshot with it, where it acts.
 /// Ranges are tried smallest first and dropped one after the other, so that all that carry a note
-/// can go together. Addresses below 1 MiB do not count: the fixed ranges decide there.
-pub fn notes(programmed: &Snapshot, top_mem2: Option<&Snapshot>) -> Vec<String> {
+/// can go together. Addresses below `floor` do not count: the fixed ranges decide there.
+pub fn notes(programmed: &Snapshot, top_mem2: Option<&Snapshot>, floor: u64) -> Vec<String> {
     let mut notes = vec![String::new(); programmed.variable_count()];
     let mut order: Vec<usize> = (0..notes.len()).collect();
     order.sort_by_key(|index| {
@@ -24,15 +23,15 @@ pub fn notes(programmed: &Snapshot, top_mem2: Option<&Snapshot>) -> Vec<String> 
     });
     let mut rest = *programmed;
     for index in order.iter().copied() {
-        if droppable(&mut rest, index) {
-            set(&mut notes, index, reason(programmed, index));
+        if droppable(&mut rest, index, floor) {
+            set(&mut notes, index, reason(programmed, index, floor));
         }
     }
     if let Some(snapshot) = top_mem2 {
         let mut rest = *snapshot;
         for index in order {
             let without_note = notes.get(index).is_some_and(String::is_empty);
-            if droppable(&mut rest, index) && without_note {
+            if droppable(&mut rest, index, floor) && without_note {
                 set(
                     &mut notes,
                     index,
@@ -51,7 +50,7 @@ fn set(notes: &mut [String], index: usize, text: String) {
 }
 
 /// Drops the range from `snapshot` when it is in use and the map stays the same without it.
-fn droppable(snapshot: &mut Snapshot, index: usize) -> bool {
+fn droppable(snapshot: &mut Snapshot, index: usize, floor: u64) -> bool {
     let before = Map::new(snapshot);
     let Some(pair) = snapshot.variable.get_mut(index) else {
         return false;
@@ -60,7 +59,7 @@ fn droppable(snapshot: &mut Snapshot, index: usize) -> bool {
         return false;
     }
     let kept = std::mem::take(pair);
-    if Map::new(snapshot).same_above_fixed(&before) {
+    if Map::new(snapshot).same_above(&before, floor) {
         return true;
     }
     if let Some(pair) = snapshot.variable.get_mut(index) {
@@ -70,7 +69,7 @@ fn droppable(snapshot: &mut Snapshot, index: usize) -> bool {
 }
 
 /// Why the range does nothing.
-fn reason(snapshot: &Snapshot, index: usize) -> String {
+fn reason(snapshot: &Snapshot, index: usize, floor: u64) -> String {
     let bits = snapshot.phys_bits;
     let Some(pair) = snapshot.variable.get(index).copied() else {
         return String::new();
@@ -78,13 +77,8 @@ fn reason(snapshot: &Snapshot, index: usize) -> String {
     let Some((start, size)) = pair.block(bits) else {
         return "useless: the other ranges already say this".into();
     };
-    if start + size <= FIXED_END {
-        let when = if snapshot.fixed_in_force() {
-            ""
-        } else {
-            " when they are on"
-        };
-        return format!("useless: below 1 MiB, where the fixed ranges decide{when}");
+    if start + size <= floor {
+        return "useless: below 1 MiB, where the fixed ranges decide".into();
     }
     let around = |other: &VariableMtrr| {
         other.valid()

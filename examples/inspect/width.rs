@@ -2,7 +2,9 @@
 //! sizes /proc/mtrr prints.
 
 use mtrr_pat::ranges::PhysBits;
+use mtrr_pat::regs::VariableMtrr;
 
+use super::digits;
 use super::dump::{Dump, Variable};
 
 /// The width taken when nothing in a dump needs more.
@@ -55,11 +57,15 @@ pub fn find(dump: &Dump, flag: Option<PhysBits>, notes: &mut Vec<String>) -> (Ph
             "the input says \"{words}\" {bits}, which is not between 32 and 52"
         ));
     }
-    if let Some(bits) = from_masks(dump).and_then(PhysBits::new) {
+    if let Some(bits) = from_list(dump).or_else(|| from_masks(dump, notes)) {
         return (bits, BitsFrom::Masks);
     }
     let needed = needed_bits(dump);
     let bits = PhysBits::new(needed.clamp(USUAL, 52)).unwrap_or(PhysBits::MAX);
+    // Without a range the width is of no interest.
+    if entries(dump).next().is_none() {
+        return (bits, BitsFrom::Assumed);
+    }
     notes.push(format!(
         "assumed: {} physical address bits (the dump does not say, its ranges need {needed}); \
          --phys-bits sets it",
@@ -73,38 +79,69 @@ fn entries(dump: &Dump) -> impl Iterator<Item = &Variable> {
     dump.cpus.values().flat_map(|regs| regs.variable.values())
 }
 
-/// One more than the highest address bit of any mask in use.
-fn from_masks(dump: &Dump) -> Option<u8> {
-    entries(dump)
-        .filter_map(|entry| match entry {
-            Variable::Off => None,
-            Variable::Words { mask, .. } => {
-                let mask = (*mask)?;
-                (mask & 1 << 11 != 0 && mask >> 12 != 0).then(|| 64 - mask.leading_zeros())
-            }
-            Variable::Range { size, .. } => odd_mask(*size).map(|mask| 64 - mask.leading_zeros()),
-        })
-        .max()
-        .and_then(|bits| u8::try_from(bits).ok())
-        .map(|bits| widened(bits, dump.mask_digits))
+/// The width the kernel itself took: a mask of zero is the whole space, whose size it printed.
+fn from_list(dump: &Dump) -> Option<PhysBits> {
+    let table = dump.cpus.values().next()?;
+    let whole = |(index, listed): (&u8, &super::dump::Listed)| {
+        let entry = table.variable.get(index)?;
+        let Variable::Words { base, mask } = entry else {
+            return None;
+        };
+        let same = (*base)? & !0xfff == listed.base && (*mask)? >> 12 == 0;
+        (same && listed.size.is_power_of_two()).then(|| listed.size.trailing_zeros() as u8)
+    };
+    dump.listed.iter().find_map(whole).and_then(PhysBits::new)
 }
 
-/// The width when a kernel printed masks of `bits` bits with so many digits: firmware that made
-/// its masks for 32 bits on a wider processor leaves leading zeros.
-fn widened(bits: u8, digits: u8) -> u8 {
-    let most = digits.saturating_mul(4).min(PhysBits::MAX.get());
-    if digits > 8 && bits <= most.saturating_sub(4) {
-        most
-    } else {
-        bits
+/// One more than the highest address bit of any mask in use: firmware fills masks up to the width.
+/// Where the dump itself shows that it did not, the digits tell how wide the processor is.
+fn from_masks(dump: &Dump, notes: &mut Vec<String>) -> Option<PhysBits> {
+    let reach = entries(dump).filter_map(reach).max();
+    let reach = reach.and_then(|bits| u8::try_from(bits).ok());
+    // Firmware that thinks of fewer than 32 bits says nothing of the width.
+    let reach = reach.filter(|bits| *bits >= PhysBits::MIN.get());
+    let needed = needed_bits(dump);
+    let Some(reach) = reach else {
+        return digits::widest(dump, needed).and_then(PhysBits::new);
+    };
+    let short = reach < needed || dump.incorrect_mask;
+    let least = needed.max(reach.saturating_add(u8::from(dump.incorrect_mask)));
+    if let (true, Some(bits)) = (short, digits::widest(dump, least)) {
+        notes.push(format!(
+            "{bits} address bits: no mask reaches above {reach}, but {}",
+            if dump.incorrect_mask {
+                "the kernel calls that incorrect for this processor"
+            } else {
+                "there is memory above"
+            }
+        ));
+        return PhysBits::new(bits);
     }
+    PhysBits::new(reach.max(needed))
+}
+
+/// One more than the highest address bit of the mask of `entry`, if it is in use and shows one.
+fn reach(entry: &Variable) -> Option<u32> {
+    let mask = match entry {
+        Variable::Off => return None,
+        Variable::Words { mask, .. } => (*mask)?,
+        Variable::Range { size, .. } => odd_mask(*size)? | VariableMtrr::V,
+    };
+    (mask & VariableMtrr::V != 0 && mask >> 12 != 0).then(|| 64 - mask.leading_zeros())
 }
 
 /// Bits needed for the last byte of every range and of RAM.
 fn needed_bits(dump: &Dump) -> u8 {
     let ranges = entries(dump).map(|entry| match entry {
-        Variable::Range { base, size, .. } => base.saturating_add(*size) - 1,
-        Variable::Words { base, .. } => base.unwrap_or(0),
+        Variable::Range { base, size, .. } => {
+            // A size with too many bits is that of a smaller range.
+            let size = odd_mask(*size).map_or(*size, |mask| mask & mask.wrapping_neg());
+            base.saturating_add(size) - 1
+        }
+        Variable::Words { base, mask } if mask.is_some_and(|mask| mask & VariableMtrr::V != 0) => {
+            base.unwrap_or(0)
+        }
+        Variable::Words { .. } => 0,
         Variable::Off => 0,
     });
     let ram = dump.ram.iter().map(|range| range.1 - 1).chain(dump.ram_end);

@@ -130,11 +130,23 @@ pub fn plain(text: &str) -> String {
                     break;
                 }
             }
-        } else if c == '\t' || !c.is_control() {
+        } else if let Some(c) = typed(c) {
             out.push(c);
         }
     }
     out
+}
+
+/// The character a person would have typed: web pages and mail programs make others of it.
+fn typed(c: char) -> Option<char> {
+    match c {
+        '\t' => Some(c),
+        '\u{a0}' | '\u{2000}'..='\u{200a}' | '\u{202f}' | '\u{205f}' | '\u{3000}' => Some(' '),
+        '\u{2010}'..='\u{2015}' | '\u{2212}' => Some('-'),
+        '\u{201c}' | '\u{201d}' => Some('"'),
+        '\u{ad}' | '\u{200b}'..='\u{200f}' | '\u{2060}' | '\u{feff}' => None,
+        _ => (!c.is_control()).then_some(c),
+    }
 }
 
 #[cfg(test)]

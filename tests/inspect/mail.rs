@@ -55,7 +55,8 @@ fn the_kernels_own_clean_up_is_not_a_table() {
                 reg 1, base: 3584MB, ra";
     let object = json(&[], format!("{TABLE}{text}").as_bytes());
     assert_eq!(object["registers"]["used"], 2);
-    assert_eq!(object["registers"]["total"], 3);
+    // No processor has three: the list may have lost its end.
+    assert!(object["registers"]["total"].is_null());
     assert_eq!(type_at(&object, 0xe000_0000), "UC");
     assert_eq!(object["phys_bits_from"], "masks");
 }
@@ -71,7 +72,8 @@ fn the_clean_up_alone_is_better_than_nothing() {
 #[test]
 fn masks_made_for_32_bits_on_a_wider_machine() {
     let text = "MTRR default type: uncachable\nMTRR variable ranges enabled:\n  \
-                0 base 000000000 mask 0C0000000 write-back\n  1 disabled\n";
+                0 base 000000000 mask 0C0000000 write-back\n  1 disabled\n\
+                mtrr: your BIOS has set up an incorrect mask, fixing it up.\n";
     let object = json(&[], text.as_bytes());
     assert_eq!(object["phys_bits"], 36);
     // The mask leaves bits 35:32 out: every 4 GiB it matches again.

@@ -8,13 +8,26 @@ mod inspect;
 
 mod addresses;
 mod cases;
+mod commands;
+mod decides;
 mod formats;
+mod found;
+mod grammar;
 mod hostile;
+mod kernel_lines;
+mod linux_mtrr;
 mod mail;
+mod missing;
+mod msr_lists;
+mod pages;
+mod partial;
 mod plans;
 mod quotes;
 mod readme;
 mod routing;
+mod states;
+mod width;
+mod wrapped;
 
 use serde_json::Value;
 
@@ -51,6 +64,34 @@ fn case(name: &str) -> Vec<u8> {
         env!("CARGO_MANIFEST_DIR")
     );
     std::fs::read(&path).unwrap_or_else(|error| panic!("{path}: {error}"))
+}
+
+/// The text of a post.
+fn post(name: &str) -> Vec<u8> {
+    let path = format!(
+        "{}/tests/data/posts/{name}/input.txt",
+        env!("CARGO_MANIFEST_DIR")
+    );
+    std::fs::read(&path).unwrap_or_else(|error| panic!("{path}: {error}"))
+}
+
+/// Whether the JSON map is `want`: runs that touch, each with its first byte and its type; where
+/// `want` begins, the check begins.
+fn check_map(object: &Value, want: &[(u64, &str)]) {
+    let number = |value: &Value| {
+        let text = value.as_str().expect("addresses are strings");
+        u64::from_str_radix(text.trim_start_matches("0x"), 16).expect("hexadecimal")
+    };
+    let from = want.first().expect("something is wanted").0;
+    let mut seen: Vec<(u64, String)> = Vec::new();
+    for run in object["map"].as_array().expect("a list") {
+        let name = run["type"].as_str().expect("a name").to_string();
+        if number(&run["end"]) >= from && seen.last().is_none_or(|(_, last)| *last != name) {
+            seen.push((number(&run["start"]).max(from), name));
+        }
+    }
+    let seen: Vec<(u64, &str)> = seen.iter().map(|(at, name)| (*at, name.as_str())).collect();
+    assert_eq!(seen, want, "{object}");
 }
 
 /// The object `--json` prints.

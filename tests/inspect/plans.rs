@@ -50,7 +50,7 @@ fn netbook_with_a_range_below_1_mib() {
     says(
         &["--type", "0x10000"],
         name,
-        &["0x10000: UC", "not certain"],
+        &["0x10000: unknown without the fixed ranges", "UC uncachable"],
     );
 }
 

@@ -1,0 +1,94 @@
+//! What a kernel's line means, where the rest of the log does not matter.
+
+use super::findings::Severity;
+use super::kernel_lines::Subject;
+use super::kernel_says::Answer;
+
+/// How bad `subject` is, what it means, what to do.
+pub fn answer(subject: Subject) -> Answer {
+    let (severity, meaning, fix) = match subject {
+        Subject::Inconsistent => (
+            Severity::Warning,
+            "firmware programmed CPUs differently; the kernel put it right for itself",
+            "update the firmware, and look again after sleep (S3), when firmware runs again",
+        ),
+        Subject::IncorrectMask => (
+            Severity::Warning,
+            "a mask is made for fewer address bits than the processor reports",
+            "memory encryption may take address bits: the mask is then right for fewer bits",
+        ),
+        Subject::WriteRefused => (
+            Severity::Error,
+            "the processor or the hypervisor refused the value: that CPU keeps the old one",
+            "in a virtual machine: nothing; else the value has reserved bits set for this width",
+        ),
+        Subject::AllBlank => (
+            Severity::Info,
+            "no range is write-back: usual in a virtual machine, where the hypervisor decides",
+            "",
+        ),
+        Subject::ReadOnly => (
+            Severity::Info,
+            "this kernel works with a fixed map it was given (Xen PV, SEV-SNP or TDX guest), and \
+             cannot change MTRRs: only the hypervisor or the host can",
+            "",
+        ),
+        Subject::MapLost => (
+            Severity::Warning,
+            "the kernel had no memory for its map of types, and does without MTRRs",
+            "",
+        ),
+        Subject::DramModify => (
+            Severity::Info,
+            "firmware left SYSCFG bit 19 set on that CPU; the kernel cleared it, as AMD asks",
+            "update the firmware",
+        ),
+        Subject::CleanedUp => (
+            Severity::Info,
+            "the kernel re-arranged the ranges itself: what is in force is its arrangement, not \
+             the firmware's",
+            "boot with disable_mtrr_cleanup to keep the firmware's",
+        ),
+        Subject::DriverWithoutPat => (
+            Severity::Warning,
+            "a driver got no write-combining range, and this kernel runs without PAT (with it, it \
+             would not have tried): the device's memory stays uncached, and is slow",
+            "see why there is no PAT (`dmesg | grep PAT`; `nopat`, a hypervisor), or free a range: \
+             paste /proc/mtrr",
+        ),
+        Subject::NoWriteCombining => (
+            Severity::Info,
+            "MTRRCAP says that this processor's ranges cannot be write-combining",
+            "use PAT",
+        ),
+        Subject::NotThere => (
+            Severity::Info,
+            "a range was to be removed that is not in use, often because adding it had failed",
+            "",
+        ),
+        Subject::HugePage => (
+            Severity::Info,
+            "ranges of different types lie in that large page, so the kernel maps it in small \
+             ones: a little slower, nothing else",
+            "",
+        ),
+        Subject::NoPat => (
+            Severity::Info,
+            "the kernel does not program the PAT: what drivers want write-combining gets it only \
+             through an MTRR, or stays uncached",
+            "remove `nopat` from the command line, or build the kernel with MTRR and X86_PAT",
+        ),
+        Subject::PatZero => (
+            Severity::Warning,
+            "the PAT register reads 0: firmware or the hypervisor never set it up",
+            "update the firmware; in a virtual machine it is the hypervisor's to give",
+        ),
+        Subject::PatDiffers => (
+            Severity::Error,
+            "one CPU has no PAT and the first has: the kernel cannot go on",
+            "boot with `nopat`",
+        ),
+        _ => (Severity::Info, "the kernel uses the MTRRs", ""),
+    };
+    (severity, meaning.into(), fix.into())
+}

@@ -1,0 +1,291 @@
+//! What the lines of a kernel mean, and what to do about them.
+
+use super::dump::{Dump, Hint};
+use super::findings::{Finding, Severity};
+use super::kernel_lines::Subject;
+use super::kernel_plain;
+use super::machine::Machine;
+use super::words;
+
+/// One finding for each subject that the kernel had something to say about.
+pub fn findings(machine: &Machine) -> Vec<Finding> {
+    let hints = &machine.dump.hints;
+    let mut subjects: Vec<Subject> = hints.iter().map(|hint| hint.subject).collect();
+    subjects.sort_unstable();
+    subjects.dedup();
+    let explained: Vec<Subject> = subjects
+        .iter()
+        .copied()
+        .filter(|subject| !follows(*subject, &subjects))
+        // Refused mappings that are told in full need no second finding.
+        .filter(|subject| {
+            *subject != Subject::Conflict || machine.dump.page_types.refused.is_empty()
+        })
+        .collect();
+    explained
+        .into_iter()
+        .filter_map(|subject| finding(machine, subject))
+        .collect()
+}
+
+/// Whether a subject is only the consequence of another in the same log.
+fn follows(subject: Subject, all: &[Subject]) -> bool {
+    let has = |other: Subject| all.contains(&other);
+    match subject {
+        Subject::DriverWithout => has(Subject::Refused) || has(Subject::NoneFree),
+        Subject::NotThere => has(Subject::Refused),
+        Subject::CleanedUp => has(Subject::Trimmed),
+        // These lines come before either end of the clean-up.
+        Subject::CleanUpFailed => has(Subject::CleanedUp),
+        Subject::NoPat => has(Subject::Off),
+        _ => false,
+    }
+}
+
+fn finding(machine: &Machine, subject: Subject) -> Option<Finding> {
+    let dump = &machine.dump;
+    let mut of = dump.hints.iter().filter(|hint| hint.subject == subject);
+    let first = of.next()?;
+    let more = of.count();
+    let (severity, meaning, fix) = meaning(machine, subject, first);
+    let more = match more {
+        0 => String::new(),
+        1 => " (and one line more)".into(),
+        more => format!(" (and {more} lines more)"),
+    };
+    Some(Finding {
+        severity,
+        kind: "kernel-message".into(),
+        range: None,
+        bytes: 0,
+        text: format!(
+            "line {}, the kernel says: {}{more}: {meaning}",
+            first.line, first.text
+        ),
+        fix,
+    })
+}
+
+/// How bad, what it means, what to do.
+pub type Answer = (Severity, String, String);
+
+fn meaning(machine: &Machine, subject: Subject, first: &Hint) -> Answer {
+    let has = |subject| {
+        machine
+            .dump
+            .hints
+            .iter()
+            .any(|hint| hint.subject == subject)
+    };
+    match subject {
+        Subject::Trimmed => trimmed(machine, first, has(Subject::CleanedUp)),
+        Subject::Refused => refused(first),
+        Subject::NoneFree => none_free(machine),
+        Subject::DriverWithout => driver_without(),
+        Subject::Off => off(machine),
+        Subject::CleanUpFailed => clean_up_failed(&machine.dump),
+        Subject::Conflict => conflict(first),
+        Subject::NotExpressible => not_expressible(first),
+        Subject::MapCount => map_count(machine),
+        _ => kernel_plain::answer(subject),
+    }
+}
+
+/// RAM given up: by whose fault.
+fn trimmed(machine: &Machine, first: &Hint, cleaned_up: bool) -> Answer {
+    let much = match first.text.contains("losing") {
+        true => "that much",
+        false => "some",
+    };
+    let which = match machine.map_known() && !machine.gaps.variable() {
+        true => "",
+        false => "; which it is, the registers would tell",
+    };
+    let (meaning, fix) = if !cleaned_up {
+        (
+            format!(
+                "no range makes {much} RAM write-back, and the kernel gave it up rather than run \
+                 slowly in it; the rest of the RAM is covered"
+            ),
+            "update the firmware; or add a range that makes it write-back, and boot with \
+             disable_mtrr_trim",
+        )
+    } else {
+        (
+            "the kernel re-arranged the ranges itself (mtrr_cleanup) and left RAM out: the kernel's \
+             doing, not the firmware's"
+                .to_string(),
+            "boot with disable_mtrr_cleanup",
+        )
+    };
+    (Severity::Warning, format!("{meaning}{which}"), fix.into())
+}
+
+/// `type mismatch for e0000000,10000000 old: write-back new: write-combining`, `overlaps existing`.
+fn refused(first: &Hint) -> Answer {
+    let text = &first.text;
+    let after = |key: &str| text.split(key).nth(1).map(str::trim_start);
+    let pair = after("mismatch for").or_else(|| after("mtrr:"));
+    let pair = pair.and_then(|pair| pair.split_whitespace().next());
+    let pair = pair.and_then(|pair| pair.split_once(','));
+    let range = pair.and_then(|(base, size)| Some((words::hex(base)?, words::hex(size)?)));
+    let name = |key: &str| after(key).and_then(|rest| rest.split_whitespace().next());
+    let (old, new) = (name("old:"), name("new:"));
+    let range = range.filter(|(base, size)| *size > 0 && base.checked_add(*size).is_some());
+    let wanted = match (range, new) {
+        (Some((base, size)), Some(new)) => {
+            format!(
+                "a driver wanted {new} for {base:#x}-{:#x}",
+                base + (size - 1)
+            )
+        }
+        (Some((base, size)), None) => {
+            format!("a driver wanted {base:#x}-{:#x}", base + (size - 1))
+        }
+        _ => "a driver wanted a range".into(),
+    };
+    let there = match old {
+        Some(old) => format!("a {old} range already covers it"),
+        None => "another range is in the way".into(),
+    };
+    let fix = match range {
+        Some((base, size)) => format!(
+            "nothing, where page tables do it (\"x86 PAT enabled\"); else see what it costs: \
+             --want {base:#x}+{size:#x}=WC"
+        ),
+        None => "nothing, where page tables do it (\"x86 PAT enabled\")".into(),
+    };
+    let meaning = format!("{wanted}, {there}, so it was refused; {HARMLESS}");
+    (Severity::Info, meaning, fix)
+}
+
+/// Why a driver without its range is no worse off.
+const HARMLESS: &str = "with PAT, which every kernel since about 2008 uses, drivers get \
+    write-combining through page tables, and this is harmless";
+
+fn none_free(machine: &Machine) -> Answer {
+    let fix = if machine.map_known() {
+        "nothing, where page tables do it; else free one: see the layout, and --want for the range"
+    } else {
+        "nothing, where page tables do it; else paste /proc/mtrr to see which could be freed"
+    };
+    let meaning = format!("a driver wanted a range and all are in use; {HARMLESS}");
+    (Severity::Info, meaning, fix.into())
+}
+
+fn driver_without() -> Answer {
+    let meaning = format!("a driver got no write-combining range; {HARMLESS}");
+    let fix = "look for \"type mismatch\" or \"no more MTRRs\" before it, which say why";
+    (Severity::Info, meaning, fix.into())
+}
+
+fn off(machine: &Machine) -> Answer {
+    if machine.dump.hypervisor.is_some() {
+        let meaning = "the hypervisor offers none, or left them off: it decides what memory is";
+        return (Severity::Info, meaning.into(), String::new());
+    }
+    let meaning = "firmware left the MTRRs off, or the kernel found none: on a real machine with \
+                   MTRRs all memory is then uncachable and everything slow; in a virtual machine \
+                   the hypervisor decides";
+    let fix = "on a real machine: update the firmware, reset its settings";
+    (Severity::Warning, meaning.into(), fix.into())
+}
+
+fn clean_up_failed(dump: &Dump) -> Answer {
+    let covered = dump.hints.iter().find_map(|hint| {
+        let rest = hint.text.split("total RAM covered: ").nth(1)?;
+        rest.split_whitespace().next()
+    });
+    let covered = match covered {
+        Some(size) => format!(" (they cover {size} of RAM)"),
+        None => String::new(),
+    };
+    let meaning = format!(
+        "the kernel looked for another arrangement of the ranges, to have some free, and found \
+         none: the firmware's ranges stay in force{covered} and nothing is lost. Its lines are \
+         what it tried: *BAD* ones would have made memory cacheable that is not RAM, \"lose cover \
+         RAM\" is what others would have left out. No fault of the memory or the firmware"
+    );
+    let fix = "nothing, unless a driver needs a range of its own and the kernel has no PAT";
+    (Severity::Info, meaning, fix.into())
+}
+
+/// The kernel's numbers for page cache modes, as `ioremap error` prints them.
+const CACHE_MODES: [&str; 6] = [
+    "write-back",
+    "write-combining",
+    "uncached-minus",
+    "uncached",
+    "write-through",
+    "write-protected",
+];
+
+fn conflict(first: &Hint) -> Answer {
+    let mode = |key: &str| {
+        let rest = first.text.split(key).nth(1)?;
+        let digits = rest.split([',', ' ']).next()?;
+        CACHE_MODES.get(words::hex(digits)? as usize).copied()
+    };
+    let types = match (mode("requested "), mode("got ")) {
+        (Some(asked), Some(got)) => format!(" ({asked} asked for, {got} held)"),
+        _ => String::new(),
+    };
+    let meaning = format!(
+        "that memory is already mapped with another type, and Linux lets a range have one type \
+         only{types}: the second mapping failed or got the first one's type. MTRRs are not \
+         involved, unless no driver maps it and firmware or e820 calls it RAM"
+    );
+    let fix = "the second driver has to ask for the same type, or wait for the first to unmap; \
+               /sys/kernel/debug/x86/pat_memtype_list shows who holds what";
+    (Severity::Warning, meaning, fix.into())
+}
+
+/// `base(0x430000000) is not aligned on a size(0x20000000) boundary`: what would be.
+fn not_expressible(first: &Hint) -> Answer {
+    let number = |key: &str| {
+        let rest = first.text.split(key).nth(1)?;
+        words::hex(rest.split(')').next()?)
+    };
+    let meaning = "the range asked for is none that one register can express: its size has to be a \
+                   power of two, its base a multiple of the size, both within the address width";
+    let fix = match (number("base("), number("size(")) {
+        (Some(base), Some(size)) if size > 0 && base.checked_add(size).is_some() => {
+            format!(
+                "ask for its pieces: {}",
+                pieces(base, base + size).join(", ")
+            )
+        }
+        _ => "ask for the power-of-two pieces it consists of".into(),
+    };
+    (Severity::Info, meaning.into(), fix)
+}
+
+/// `start..end` in aligned powers of two, at most eight of them.
+fn pieces(mut start: u64, end: u64) -> Vec<String> {
+    let mut out = Vec::new();
+    while start < end && out.len() < 8 {
+        let aligned = if start == 0 {
+            1 << 62
+        } else {
+            start & start.wrapping_neg()
+        };
+        let fits = 1 << (end - start).ilog2();
+        let size = aligned.min(fits);
+        out.push(format!("{start:#x}+{size:#x}"));
+        start += size;
+    }
+    out
+}
+
+fn map_count(machine: &Machine) -> Answer {
+    let count = machine.dump.stated_count;
+    let count = count.map_or(String::new(), |n| format!("{n} variable ranges exist; "));
+    let meaning = format!("{count}this kernel (6.5 or later) prints which only when asked");
+    (Severity::Info, meaning, String::new())
+}
+
+/// Whether the kernel's lines, and no register, are what the input consists of.
+pub fn log_alone(dump: &Dump) -> bool {
+    let registers = dump.cpus.values().any(super::dump::Regs::has_mtrr);
+    !registers && !dump.hints.is_empty()
+}

@@ -1,0 +1,69 @@
+//! What of a machine its dump shows.
+
+use super::doubt::Doubt;
+use super::dump::{Regs, Variable};
+use super::machine::Machine;
+
+impl Machine {
+    /// Whether the dump says that the MTRRs are on, or has what Linux shows only when they are.
+    pub fn on_known(&self) -> bool {
+        let ranges = |regs: &Regs| {
+            let mut all = regs.variable.values();
+            all.any(|entry| matches!(entry, Variable::Range { .. }))
+        };
+        self.enabled_known || self.boot_regs().is_some_and(ranges)
+    }
+
+    /// Whether the dump tells what variable range `index` is, or that it is off.
+    pub fn shows(&self, index: usize) -> bool {
+        let listed = self.boot_regs().is_some_and(|regs| {
+            let last = regs.variable.keys().next_back();
+            last.is_some_and(|last| index <= usize::from(*last))
+        });
+        let missing = self.gaps.missing.iter().any(|n| usize::from(*n) == index);
+        (self.count_known || listed) && !missing
+    }
+
+    /// What the dump lacks, in sentences.
+    pub fn missing(&self) -> Vec<String> {
+        let regs = self.boot_regs();
+        regs.map_or_else(Vec::new, |regs| self.gaps.sentences(regs, &self.dump))
+    }
+
+    /// Whether the list of variable ranges is the last thing in the input.
+    pub fn list_ends_input(&self) -> bool {
+        let last = self.dump.listing.last_record;
+        last > 0 && self.dump.records <= last
+    }
+
+    /// What would show what is missing.
+    pub fn ask_for(&self) -> &'static str {
+        if self.gaps.variable() && self.dump.listing.every {
+            "give the whole of `dmesg` (the lines of the list have no \"MTRR\" in them for grep to \
+             find), or /proc/mtrr"
+        } else if self.gaps.none_shown {
+            "paste /proc/mtrr, or the whole of `dmesg` (Linux 6.5 and later: booted with \
+             `mtrr=debug`)"
+        } else {
+            "give the whole dump"
+        }
+    }
+
+    /// Where the map is not certain.
+    pub fn doubt(&self) -> Doubt {
+        match (self.boot(), self.boot_regs()) {
+            (Some(boot), Some(regs)) => Doubt::of(boot, regs, &self.gaps),
+            _ => Doubt::default(),
+        }
+    }
+
+    /// Whether the map can be worked out: a summary has no ranges.
+    pub fn map_known(&self) -> bool {
+        let shown = |regs: &Regs| !regs.variable.is_empty();
+        let boot = self.boot().is_some_and(|boot| boot.cap.is_some());
+        let regs = self.boot_regs();
+        let nothing = self.gaps.none_shown
+            && !regs.is_some_and(|regs| regs.fixed_seen() || regs.enabled == Some(false));
+        boot && !nothing && (!self.dump.summary || self.dump.cpus.values().any(shown))
+    }
+}
