@@ -3,6 +3,7 @@
 use super::life::{Figures, Life, Method};
 use super::ours::Ours;
 use super::peers::{Peer, Shape};
+use mtrr_pat::memtype::MemType;
 use mtrr_pat::policy::{CacheFlush, Resync};
 use mtrr_pat::sim::{Config, Machine, MtrrScope, S3, Scribble, Trampoline};
 
@@ -19,8 +20,11 @@ pub enum Who {
 pub enum Event {
     /// The machine just woke; next to nothing is in the caches.
     Wake,
-    /// The map changes while the machine runs; every line of every cache is dirty.
+    /// The map changes while the machine runs, from uncachable to write-combining, so that nothing that
+    /// was cacheable is taken away; every line of every cache is dirty.
     ChangeFullCaches,
+    /// The same, from write-back to uncachable.
+    TakeAwayFullCaches,
     /// The map is set to what it is.
     SameMap,
 }
@@ -52,7 +56,7 @@ impl Case {
             config,
             event: Event::Wake,
             left: Scribble::Reset,
-            our_flush: CacheFlush::Always,
+            our_flush: CacheFlush::WhenNeeded,
             peer_flush: CacheFlush::Always,
             room: 0,
         }
@@ -73,7 +77,8 @@ impl Case {
         let life = Life::new(&*method, Machine::new(self.config.clone()));
         match self.event {
             Event::Wake => life.resume(&S3::all(self.left.clone())),
-            Event::ChangeFullCaches => life.change(),
+            Event::ChangeFullCaches => life.change(0xd000_0000, MemType::WriteCombining),
+            Event::TakeAwayFullCaches => life.change(0x4000_0000, MemType::Uncachable),
             Event::SameMap => life.same_map(),
         }
     }

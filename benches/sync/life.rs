@@ -99,13 +99,13 @@ impl<'a> Life<'a> {
     }
 
     /// Boots, fills every cache with dirty lines, and gives the running machine another map.
-    pub fn change(&self) -> Figures {
+    pub fn change(&self, base: u64, memtype: MemType) -> Figures {
         self.run(|boot| {
             self.method.boot(boot);
             self.bring_up(boot);
             self.method.meet(boot);
             self.fill_caches(boot);
-            let want = with_another_range(self.machine.registers(0));
+            let want = with_another_range(self.machine.registers(0), base, memtype);
             self.meeting(boot, |boot| self.method.change(boot, &want))
         })
     }
@@ -254,13 +254,8 @@ pub fn wait(cpu: &mut SimCpu<'_>, word: &Word, value: u32) {
 }
 
 /// What a graphics driver asks for: write combining for a quarter of a gigabyte below 4 GiB.
-fn with_another_range(mut registers: Snapshot) -> Snapshot {
-    let range = VariableMtrr::from_block(
-        0xd000_0000,
-        0x1000_0000,
-        MemType::WriteCombining,
-        registers.phys_bits,
-    );
+fn with_another_range(mut registers: Snapshot, base: u64, memtype: MemType) -> Snapshot {
+    let range = VariableMtrr::from_block(base, 0x1000_0000, memtype, registers.phys_bits);
     let last = registers.variable_count() - 1;
     registers.variable[last] = range.expect("an aligned block");
     registers

@@ -196,11 +196,14 @@ const SENSITIVITY: &[(&str, Change)] = &[
         case.config.costs.wbinvd_serialised_per_llc = true;
         case.config.cores_per_llc = case.config.cores.div_ceil(2);
     }),
+    ("no self-snoop: we flush as well", |case| {
+        case.our_flush = CacheFlush::Always;
+    }),
     ("self-snoop: nobody flushes", |case| {
-        case.our_flush = CacheFlush::SkipWithSelfSnoop;
         case.peer_flush = CacheFlush::SkipWithSelfSnoop;
     }),
-    ("self-snoop: only we flush (default)", |case| {
+    ("self-snoop: only we flush, always", |case| {
+        case.our_flush = CacheFlush::Always;
         case.peer_flush = CacheFlush::SkipWithSelfSnoop;
     }),
     ("WBINVD 10 times as long", |case| {
@@ -224,15 +227,18 @@ const SENSITIVITY: &[(&str, Change)] = &[
         };
     }),
     ("built for 1024 CPUs", |case| case.room = 1024),
-    ("dirty caches, run-time change", |case| {
+    ("dirty caches, nothing taken away", |case| {
         case.event = Event::ChangeFullCaches
     }),
-    ("dirty, 10 times the bandwidth", |case| {
-        case.event = Event::ChangeFullCaches;
+    ("dirty caches, WB becomes UC", |case| {
+        case.event = Event::TakeAwayFullCaches
+    }),
+    ("the same, 10 times the bandwidth", |case| {
+        case.event = Event::TakeAwayFullCaches;
         case.config.costs.write_back_line /= 10;
     }),
-    ("dirty, WBINVD in turn per LLC", |case| {
-        case.event = Event::ChangeFullCaches;
+    ("the same, WBINVD in turn per LLC", |case| {
+        case.event = Event::TakeAwayFullCaches;
         case.config.costs.wbinvd_serialised_per_llc = true;
     }),
 ];
