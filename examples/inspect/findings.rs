@@ -271,6 +271,6 @@ fn of_input(machine: &Machine) -> Vec<Finding> {
         });
     }
     findings.extend(kernel_says::findings(machine));
-    findings.extend(dump.page_types.findings());
+    findings.extend(super::page_findings::all(&dump.page_types));
     findings
 }
