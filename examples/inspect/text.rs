@@ -232,20 +232,26 @@ fn registers(report: &Report, look: Look) -> String {
     }
     let total = report.total();
     let free = total.saturating_sub(report.used());
-    let sure = if machine.count_known {
-        ""
-    } else {
-        " (assumed)"
-    };
     let title = if machine.gaps.variable() {
         format!(
             "Variable ranges: {} in use are in the input, not {}",
             report.used(),
             machine.gaps.named()
         )
-    } else {
+    } else if machine.count_known || report.used() == total {
+        let sure = if machine.count_known {
+            ""
+        } else {
+            " (assumed)"
+        };
         format!(
             "Variable ranges: {} used, {free} free of {total}{sure}",
+            report.used()
+        )
+    } else {
+        // What is not listed may be free, or not there, or cut off.
+        format!(
+            "Variable ranges: {} used; how many exist is not in the input ({total} assumed)",
             report.used()
         )
     };

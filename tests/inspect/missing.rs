@@ -68,6 +68,17 @@ fn registers_alone_are_answered() {
     assert_eq!(type_at(&object, 0xbfff_ffff), "WB");
     assert!(object["complete"].is_null());
     assert_eq!(object["cpus"].as_array().map(Vec::len), Some(1));
+    let text = flat(&post("029-oneline"));
+    assert!(
+        text.contains("4 used; how many exist is not in the input"),
+        "{text}"
+    );
+    assert!(!text.contains("free of"), "{text}");
+    assert_eq!(
+        json(&[], &post("029-short"))["map"],
+        object["map"],
+        "two a line"
+    );
 }
 
 #[test]
