@@ -227,7 +227,7 @@ fn registers(report: &Report, look: Look) -> String {
     let Some(boot) = machine.boot() else {
         return String::new();
     };
-    if machine.gaps.silent {
+    if machine.gaps.silent || machine.gaps.none_shown {
         return String::new();
     }
     let total = report.total();

@@ -98,7 +98,7 @@ pub fn of(report: &Report) -> Verdict {
     let mut others = others;
     let mut state = match worst.severity {
         Severity::Error => State::Wrong,
-        _ if incomplete.is_some() => State::Unknown,
+        _ if incomplete.is_some() || machine.gaps.variable() => State::Unknown,
         _ => State::Odd,
     };
     let no_register = machine.boot().is_some_and(|boot| boot.cap.is_none());

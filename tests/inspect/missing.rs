@@ -249,3 +249,16 @@ fn a_type_with_the_next_sentence_at_its_end() {
     let object = json(&[], text.as_bytes());
     assert_eq!(type_at(&object, 0xc000_0000), "WC");
 }
+
+#[test]
+fn the_verdict_on_half_a_list_is_that_it_is_half() {
+    let text = "reg00: base=0x000000000 (    0MB), size= 2048MB, count=1: write-back\n\
+                reg01: base=0x080000000 ( 2048MB), siz";
+    assert_eq!(json(&[], text.as_bytes())["verdict"]["state"], "unknown");
+    let text =
+        "MTRR default type: uncachable\nMTRR fixed ranges enabled:\n  00000-9FFFF write-back\n";
+    let object = json(&[], text.as_bytes());
+    assert_eq!(object["verdict"]["state"], "unknown");
+    assert_eq!(type_at(&object, 0), "unknown", "the MTRRs may be off");
+    assert!(!flat(text.as_bytes()).contains("Variable ranges:"));
+}
