@@ -22,7 +22,7 @@ pub fn object(report: &Report) -> Value {
     let has_mtrr = boot.is_some_and(|boot| boot.cap.is_some());
     let verdict = verdict::of(report);
     json!({
-        "verdict": { "state": verdict.state.name(), "text": verdict.text },
+        "verdict": { "state": verdict.state.name(), "text": verdict.text, "fix": verdict.fix },
         "phys_bits": machine.bits.get(),
         "phys_bits_from": machine.bits_from.name(),
         "enabled": known(has_mtrr && machine.on_known(), enabled),

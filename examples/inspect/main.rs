@@ -11,7 +11,7 @@
 //! # `--json`
 //! One object, on one line. Addresses are strings, "0x...", and ranges end with their last byte.
 //! What a dump does not say is null.
-//! - `verdict`: `{state,text}`; state is "wrong", "odd", "fine" or "unknown"
+//! - `verdict`: `{state,text,fix}`; state is "wrong", "odd", "fine" or "unknown"
 //! - `phys_bits`, and `phys_bits_from`: "log", "masks", "flag", "cpuid", or "assumed"
 //! - `enabled`, `fixed_enabled`, `default`
 //! - `complete`: true; false where something is missing; null where the form of the input would not
@@ -37,6 +37,7 @@
 //! - `routing`: `{top_mem,iorr:[{base,mask,valid}],tme_activate}`, what firmware alone sets
 
 mod args;
+mod causes;
 mod changes;
 mod decode;
 mod differs;

@@ -14,8 +14,9 @@ use super::text_parts::{address_width, cpus, pat, routing, wrapped};
 use super::verdict::{self, State, Verdict};
 use super::{text_changes, text_plan};
 
-/// Most rows of the map.
-const MOST_ROWS: usize = 40;
+/// Most rows of the map; how many of a longer one.
+const MOST_ROWS: usize = 60;
+const FEW_ROWS: usize = 12;
 
 /// The whole report: the verdict, what to do, the map, and the rest.
 pub fn draw(report: &Report, look: Look) -> String {
@@ -27,6 +28,10 @@ pub fn draw(report: &Report, look: Look) -> String {
             out.push_str(&text_plan::wanted(report, wanted, look));
         }
         (Some(repair), _) => out.push_str(&text_plan::repair(report, repair, look)),
+        _ if !verdict.fix.is_empty() => {
+            let fix = wrapped(&format!("  fix: {}", verdict.fix), look.columns, "       ");
+            let _ = writeln!(out, "{fix}");
+        }
         _ if report.crowded() => out.push_str(&fewest(report, look)),
         _ => {}
     }
@@ -40,7 +45,8 @@ pub fn draw(report: &Report, look: Look) -> String {
     out.push_str(&routing(report, look));
     out.push_str(&findings(report, &verdict, look));
     out.push_str(&cpus(report, look));
-    if !report.wants.is_empty() || !report.crowded() {
+    let above = report.wants.is_empty() && verdict.fix.is_empty() && report.crowded();
+    if !above {
         out.push_str(&fewest(report, look));
     }
     out.push_str(&pat(report, look));
@@ -141,7 +147,10 @@ fn table(report: &Report, look: Look) -> String {
     };
     let width = address_width(machine.bits);
     let pieces = report.doubt.pieces(map);
-    let (first, rest) = pieces.split_at(pieces.len().min(MOST_ROWS));
+    let (first, rest) = match pieces.len() {
+        count if count > MOST_ROWS => pieces.split_at(FEW_ROWS),
+        count => pieces.split_at(count),
+    };
     for piece in first {
         let run = &piece.run;
         if !piece.certain {
