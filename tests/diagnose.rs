@@ -11,6 +11,8 @@ mod effects;
 mod faults;
 #[path = "diagnose/garbage.rs"]
 mod garbage;
+#[path = "diagnose/left_out.rs"]
+mod left_out;
 #[path = "diagnose/machines.rs"]
 mod machines;
 #[path = "diagnose/routing.rs"]

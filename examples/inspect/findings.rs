@@ -78,7 +78,7 @@ fn join_lost_ram(machine: &Machine, findings: &mut Vec<Finding>) {
     let said = hints.iter().find(|hint| hint.subject == Subject::Trimmed);
     let ram = findings
         .iter_mut()
-        .find(|finding| finding.kind == "ram-not-write-back");
+        .find(|finding| finding.kind == "ram-not-write-back" || finding.kind == "ram-given-up");
     if let (Some(said), Some(ram)) = (said, ram) {
         ram.text = causes::with_kernels_word(&ram.text, lost, said.line);
         let start = format!("line {}, the kernel says", said.line);
@@ -104,6 +104,13 @@ fn of_registers(machine: &Machine) -> Vec<Finding> {
     if !ram.is_empty() {
         context = context.with_ram(&ram);
     }
+    let given_up: Vec<Range<u64>> = machine
+        .dump
+        .given_up
+        .iter()
+        .map(|(start, end)| *start..*end)
+        .collect();
+    context = context.with_given_up(&given_up);
     context = context.with_routing(&machine.routing);
     let doubt = machine.doubt();
     let mut findings = Vec::new();

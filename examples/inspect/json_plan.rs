@@ -33,7 +33,10 @@ pub fn proposed(report: &Report) -> Value {
             out["failed"] = json!(why);
             return out;
         }
-        None => return out,
+        None => {
+            out["failed"] = json!(advice.and_then(|advice| advice.failed.as_ref()));
+            return out;
+        }
     };
     let (way, given_up) = match &proposal.way {
         Way::Added(_) => ("added", [].as_slice()),
