@@ -114,10 +114,13 @@ fn found(report: &Report, worst: &Finding, others: usize, lack: Option<&Finding>
 
 /// Too little is known; the kernel may have had something to say.
 fn unknown(report: &Report, lack: &Finding) -> Verdict {
-    let mut words = report
-        .findings
-        .iter()
-        .filter(|finding| finding.kind == "kernel-message" && !finding.fix.is_empty());
+    // Without any register, what the log itself says is the answer.
+    let no_register = report.machine.boot().is_some_and(|boot| boot.cap.is_none());
+    let told = |finding: &&Finding| {
+        finding.kind != "incomplete"
+            && (no_register || finding.kind == "kernel-message" && !finding.fix.is_empty())
+    };
+    let mut words = report.findings.iter().filter(told);
     let mut text = brief(report, lack);
     if let Some(word) = words.next() {
         text += &format!("; {}", brief(report, word));
@@ -142,7 +145,7 @@ fn fine(report: &Report) -> Verdict {
     }
 }
 
-/// The first clause of a finding, without the line that a kernel's message quotes.
+/// The first sentence of a finding, without the line that a kernel's message quotes.
 fn brief(report: &Report, finding: &Finding) -> String {
     let mut text = finding.text.as_str();
     let hints = &report.machine.dump.hints;
@@ -152,7 +155,7 @@ fn brief(report: &Report, finding: &Finding) -> String {
             text = rest.split_once(": ").map_or(rest, |(_, meaning)| meaning);
             let lost = report.machine.lost_bytes();
             if let (Subject::Trimmed, Some(lost)) = (hint.subject, lost) {
-                let (lost, why) = (map::bytes(lost), first_clause(text));
+                let (lost, why) = (map::bytes(lost), first_sentence(text));
                 return format!("{lost} of RAM left out: {why}");
             }
             break;
@@ -161,12 +164,11 @@ fn brief(report: &Report, finding: &Finding) -> String {
     if finding.kind != "kernel-message" && finding.kind != "incomplete" {
         return text.into();
     }
-    first_clause(text).into()
+    first_sentence(text).into()
 }
 
-fn first_clause(text: &str) -> &str {
-    let end = ["; ", ". "].iter().filter_map(|mark| text.find(mark)).min();
-    text.get(..end.unwrap_or(text.len())).unwrap_or(text)
+fn first_sentence(text: &str) -> &str {
+    text.split_once(". ").map_or(text, |(first, _)| first)
 }
 
 /// That no range is free, though fewer would do.

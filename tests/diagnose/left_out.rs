@@ -1,4 +1,5 @@
 //! RAM that a kernel leaves out of use, and ranges over what TOP_MEM2 makes write-back.
+#![allow(clippy::single_range_in_vec_init)] // a memory map may have one range
 
 use mtrr_pat::diagnose::{Context, Extent, Finding, Kind, Severity};
 use mtrr_pat::memtype::MemType;
