@@ -9,7 +9,8 @@ use serde_json::{Value, json};
 
 use super::changes::Change;
 use super::gaps::Whole;
-use super::plan::{self, Advice, Minimum};
+use super::goal;
+use super::plan::{Advice, Minimum};
 use super::report::Report;
 use super::{json_plan, json_type, map, verdict};
 
@@ -37,7 +38,7 @@ pub fn object(report: &Report) -> Value {
             (_, Whole::Unproved) => Value::Null,
         },
         "missing": machine.missing(),
-        "top_mem2_write_back": boot.and_then(plan::forced_end).map(hex),
+        "top_mem2_write_back": boot.and_then(goal::forced_end).map(hex),
         "map": map_of(report, machine.map_known()),
         "variable": variable(report),
         "changes": report.changes.iter().map(change).collect::<Vec<_>>(),

@@ -37,6 +37,7 @@
 //! - `routing`: `{top_mem,iorr:[{base,mask,valid}],tme_activate}`, what firmware alone sets
 
 mod args;
+mod bounds;
 mod causes;
 mod changes;
 mod decode;
@@ -48,6 +49,7 @@ mod echo;
 mod fill;
 mod findings;
 mod gaps;
+mod goal;
 mod html;
 pub mod input;
 mod json;
@@ -98,6 +100,7 @@ mod style;
 mod svg;
 mod text;
 mod text_changes;
+mod text_map;
 mod text_parts;
 mod text_plan;
 mod typed;
