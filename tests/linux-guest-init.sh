@@ -21,9 +21,10 @@ named() { # named CPU GROUP...: inspect says so in text and JSON, and exits with
     grep -q "CPU $1 (core [0-9]) differs in: $2" /tmp/named.txt || return 1
     json && grep -q "{\"cpu\":$1,\"differs\":\[\"$2\"\]}" /tmp/now.json
 }
-# The lines inspect proposes, run one by one; every one must be accepted without a complaint.
+# The lines of the first layout inspect proposes, run one by one; every one must be accepted without a
+# complaint.
 apply() {
-    grep '^ *echo ' /tmp/plan.txt > /tmp/lines.sh
+    awk '/^ *echo / { print; seen = 1; next } seen { exit }' /tmp/plan.txt > /tmp/lines.sh
     [ -s /tmp/lines.sh ] || { echo "no lines in:"; cat /tmp/plan.txt; return 1; }
     before=$(dmesg | grep -c -i mtrr)
     while read -r line; do

@@ -262,6 +262,8 @@ pub struct Dump {
     pub records: u64,
     /// Usable RAM, half-open.
     pub ram: Vec<(u64, u64)>,
+    /// What the kernel turned from usable to reserved, half-open.
+    pub given_up: Vec<(u64, u64)>,
     /// End of RAM from a page count (`last_pfn`).
     pub ram_end: Option<u64>,
     /// The layout in /proc/mtrr, when a more exact table was in the input too.

@@ -6,6 +6,7 @@ use mtrr_pat::diagnose::{self, Context, Kind, diagnose};
 use mtrr_pat::ranges::FIXED_END;
 use mtrr_pat::snapshot::Snapshot;
 
+use super::causes;
 use super::changes::{self, Change};
 use super::differs;
 use super::gaps::Whole;
@@ -59,12 +60,30 @@ pub fn all(machine: &Machine, changes: &[Change]) -> Vec<Finding> {
     findings.extend(of_input(machine));
     findings.extend(incomplete(machine));
     findings.extend(changes.iter().map(changed));
+    join_lost_ram(machine, &mut findings);
     findings.sort_by_key(|finding| (finding.severity, std::cmp::Reverse(finding.bytes)));
     if machine.boot().is_some_and(|boot| boot.cap.is_none()) {
         // What the input does say is the answer; what it lacks comes last.
         findings.sort_by_key(|finding| finding.kind == "incomplete");
     }
     findings
+}
+
+/// RAM that is uncachable, and the kernel's word that it leaves RAM out, are one thing.
+fn join_lost_ram(machine: &Machine, findings: &mut Vec<Finding>) {
+    let Some(lost) = machine.lost_bytes() else {
+        return;
+    };
+    let hints = &machine.dump.hints;
+    let said = hints.iter().find(|hint| hint.subject == Subject::Trimmed);
+    let ram = findings
+        .iter_mut()
+        .find(|finding| finding.kind == "ram-not-write-back" || finding.kind == "ram-given-up");
+    if let (Some(said), Some(ram)) = (said, ram) {
+        ram.text = causes::with_kernels_word(&ram.text, lost, said.line);
+        let start = format!("line {}, the kernel says", said.line);
+        findings.retain(|finding| !finding.text.starts_with(&start));
+    }
 }
 
 /// What the library says of the registers.
@@ -85,15 +104,41 @@ fn of_registers(machine: &Machine) -> Vec<Finding> {
     if !ram.is_empty() {
         context = context.with_ram(&ram);
     }
+    let given_up: Vec<Range<u64>> = machine
+        .dump
+        .given_up
+        .iter()
+        .map(|(start, end)| *start..*end)
+        .collect();
+    context = context.with_given_up(&given_up);
     context = context.with_routing(&machine.routing);
     let doubt = machine.doubt();
     let mut findings = Vec::new();
     diagnose(&cpus, &context, &mut |finding| {
         if known::borne_out(machine, &doubt, &finding) {
-            findings.push(translated(machine, &cpus, &finding));
+            findings.push(finding);
         }
     });
-    findings
+    causes::without_consequences(&mut findings);
+    let groups = causes::grouped(findings);
+    groups
+        .iter()
+        .filter_map(|group| of_group(machine, &cpus, group))
+        .collect()
+}
+
+/// One finding for all in a group.
+fn of_group(machine: &Machine, cpus: &[Snapshot], group: &[diagnose::Finding]) -> Option<Finding> {
+    let mut finding = translated(machine, cpus, group.first()?);
+    let others = group.len() - 1;
+    if others > 0 {
+        (finding.range, finding.bytes) = causes::extent(group);
+        finding.text = causes::together(group).unwrap_or_else(|| match others {
+            1 => format!("{} (and one more like it)", finding.text),
+            _ => format!("{} (and {others} more like it)", finding.text),
+        });
+    }
+    Some(finding)
 }
 
 fn translated(machine: &Machine, cpus: &[Snapshot], finding: &diagnose::Finding) -> Finding {
@@ -271,6 +316,6 @@ fn of_input(machine: &Machine) -> Vec<Finding> {
         });
     }
     findings.extend(kernel_says::findings(machine));
-    findings.extend(dump.page_types.findings());
+    findings.extend(super::page_findings::all(&dump.page_types));
     findings
 }

@@ -9,7 +9,8 @@ use serde_json::{Value, json};
 
 use super::changes::Change;
 use super::gaps::Whole;
-use super::plan::{self, Advice, Minimum};
+use super::goal;
+use super::plan::{Advice, Minimum};
 use super::report::Report;
 use super::{json_plan, json_type, map, verdict};
 
@@ -22,7 +23,7 @@ pub fn object(report: &Report) -> Value {
     let has_mtrr = boot.is_some_and(|boot| boot.cap.is_some());
     let verdict = verdict::of(report);
     json!({
-        "verdict": { "state": verdict.state.name(), "text": verdict.text },
+        "verdict": { "state": verdict.state.name(), "text": verdict.text, "fix": verdict.fix },
         "phys_bits": machine.bits.get(),
         "phys_bits_from": machine.bits_from.name(),
         "enabled": known(has_mtrr && machine.on_known(), enabled),
@@ -37,7 +38,7 @@ pub fn object(report: &Report) -> Value {
             (_, Whole::Unproved) => Value::Null,
         },
         "missing": machine.missing(),
-        "top_mem2_write_back": boot.and_then(plan::forced_end).map(hex),
+        "top_mem2_write_back": boot.and_then(goal::forced_end).map(hex),
         "map": map_of(report, machine.map_known()),
         "variable": variable(report),
         "changes": report.changes.iter().map(change).collect::<Vec<_>>(),

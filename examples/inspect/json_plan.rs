@@ -6,6 +6,7 @@ use mtrr_pat::ranges::PhysBits;
 use serde_json::{Value, json};
 
 use super::args::Want;
+use super::goal;
 use super::json::hex;
 use super::plan::{self, Minimum};
 use super::proposal::Way;
@@ -33,7 +34,10 @@ pub fn proposed(report: &Report) -> Value {
             out["failed"] = json!(why);
             return out;
         }
-        None => return out,
+        None => {
+            out["failed"] = json!(advice.and_then(|advice| advice.failed.as_ref()));
+            return out;
+        }
     };
     let (way, given_up) = match &proposal.way {
         Way::Added(_) => ("added", [].as_slice()),
@@ -76,7 +80,7 @@ pub fn from_nothing(bits: PhysBits, wants: &[Want]) -> Value {
         "findings": [],
         "cpus": [],
     });
-    out["want"] = match plan::of_regions(bits, &plan::with_wants(&[], wants)) {
+    out["want"] = match plan::of_regions(bits, &goal::with_wants(&[], wants)) {
         Ok((minimum, best)) => json!({
             "min_here": pair(minimum),
             "failed": null,

@@ -16,7 +16,11 @@ pub fn borne_out(machine: &Machine, doubt: &Doubt, finding: &Finding) -> bool {
         Kind::NothingWriteBack { .. } | Kind::OffBlank | Kind::OffProgrammed => {
             all_known && machine.on_known()
         }
-        Kind::RamNotWriteBack { .. } | Kind::RamWriteProtected | Kind::Tom2NotWriteBack => {
+        Kind::RamNotWriteBack { .. }
+        | Kind::RamWriteProtected
+        | Kind::RamGivenUp { .. }
+        | Kind::Tom2Overruled { .. }
+        | Kind::Tom2NotWriteBack => {
             let touched = |start, end| doubt.touches(start, end);
             machine.map_known()
                 && finding

@@ -1,14 +1,17 @@
 //! `inspect`: give it a log or a live machine, get the map, what is wrong, and a better layout.
 //!
 //! Files and standard input may hold any mixture of: /proc/mtrr, /proc/cpuinfo, /proc/iomem, Linux
-//! and Xen kernel logs, coreboot, EDK2 and U-Boot logs, `rdmsr` output, `MSR=value` lists per CPU
-//! (`cpu 1 msr 0x2ff value 0xc06`, `0x2ff: c06 c06 0`), fwts, FreeBSD's memcontrol, and what the
-//! kernel example prints. All files of one command line make one dump.
+//! and Xen kernel logs, debugfs `pat_memtype_list`, LinuxBIOS, coreboot, EDK2 and U-Boot logs,
+//! `rdmsr` commands and loops with their output, `MSR=value` lists per CPU
+//! (`cpu 1 msr 0x2ff value 0xc06`, `0x2ff: c06 c06 0`), tables of registers with a heading (Markdown,
+//! CSV), WinDbg's `!mtrr`, fwts, FreeBSD's memcontrol, and what the kernel example prints. They may
+//! be compressed with gzip, in UTF-16, JSON, HTML or quoted-printable mail, or have lost their
+//! newlines. All files of one command line make one dump.
 //!
 //! # `--json`
 //! One object, on one line. Addresses are strings, "0x...", and ranges end with their last byte.
 //! What a dump does not say is null.
-//! - `verdict`: `{state,text}`; state is "wrong", "odd", "fine" or "unknown"
+//! - `verdict`: `{state,text,fix}`; state is "wrong", "odd", "fine" or "unknown"
 //! - `phys_bits`, and `phys_bits_from`: "log", "masks", "flag", "cpuid", or "assumed"
 //! - `enabled`, `fixed_enabled`, `default`
 //! - `complete`: true; false where something is missing; null where the form of the input would not
@@ -34,6 +37,8 @@
 //! - `routing`: `{top_mem,iorr:[{base,mask,valid}],tme_activate}`, what firmware alone sets
 
 mod args;
+mod bounds;
+mod causes;
 mod changes;
 mod decode;
 mod differs;
@@ -44,6 +49,7 @@ mod echo;
 mod fill;
 mod findings;
 mod gaps;
+mod goal;
 mod html;
 pub mod input;
 mod json;
@@ -53,6 +59,7 @@ mod json_type;
 mod kernel_lines;
 mod kernel_plain;
 mod kernel_says;
+mod keys;
 mod known;
 mod live;
 mod machine;
@@ -60,6 +67,7 @@ mod map;
 mod marks;
 mod msr_names;
 mod msr_word;
+mod page_findings;
 mod page_types;
 mod plan;
 mod positional;
@@ -92,6 +100,7 @@ mod style;
 mod svg;
 mod text;
 mod text_changes;
+mod text_map;
 mod text_parts;
 mod text_plan;
 mod typed;

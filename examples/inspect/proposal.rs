@@ -12,8 +12,8 @@ use mtrr_pat::snapshot::Snapshot;
 
 use super::args::Want;
 use super::echo::{self, Lines};
+use super::goal::{Goal, Scope, region};
 use super::machine::Machine;
-use super::plan::{Goal, Scope, region};
 
 /// How a layout came to be the one proposed.
 #[derive(Clone, Debug, PartialEq, Eq)]

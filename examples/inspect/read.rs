@@ -6,6 +6,7 @@ use std::collections::BTreeMap;
 use std::io::{self, BufRead, Read as _};
 
 use super::dump::{Dump, Variable};
+use super::keys::Keys;
 use super::marks::{self, Marks};
 use super::positional::Positional;
 use super::quote::quoted;
@@ -85,16 +86,12 @@ pub struct Reader {
     pub list_cut: Option<u64>,
     /// Up to this line, lines may belong to a list begun before.
     list_until: u64,
-    /// By byte: whether one of [`KEYS`] starts with it.
-    starts: [bool; 256],
+    /// What a line outside a list must contain.
+    keys: Keys,
 }
 
 impl Default for Reader {
     fn default() -> Self {
-        let mut starts = [false; 256];
-        for key in KEYS {
-            starts[usize::from(key[0])] = true;
-        }
         Self {
             dump: Dump::default(),
             section: Section::None,
@@ -116,7 +113,7 @@ impl Default for Reader {
             pat_goes_on: None,
             list_cut: None,
             list_until: 0,
-            starts,
+            keys: Keys::default(),
         }
     }
 }
@@ -158,78 +155,13 @@ fn read_line(input: &mut dyn BufRead, keep: &mut Vec<u8>) -> io::Result<(usize, 
     Ok((kept + dropped, dropped > 1))
 }
 
-/// What a line outside a list must contain to be of a format known here.
-const KEYS: [&[u8]; 43] = [
-    b" in 0x2",
-    b" in $(seq",
-    b" in {",
-    b"egister",
-    b"memtype",
-    b"ioremap",
-    b"conflicting",
-    b"Linux version",
-    b"Reg ",
-    b"variable range",
-    b"MTRR",
-    b"mtrr",
-    b"reg",
-    b"PAT",
-    b"base",
-    b"TOM2",
-    b"usable",
-    b"last_pfn",
-    b"RAM",
-    b"range:",
-    b"range=",
-    b"rdmsr",
-    b"cpu",
-    b"CPU",
-    b"core",
-    b"Core",
-    b"ddress size",
-    b"endor",
-    b"flags",
-    b"physical id",
-    b"MSR",
-    b"msr",
-    b"size 0x",
-    b"processor",
-    b"write-",
-    b"uncach",
-    b"Hypervisor",
-    b"AMD",
-    b"Intel",
-    b" Y ",
-    b"PHYS",
-    b"pair",
-    b"SYSCFG",
-];
-
-/// Whether a line can matter: one cheap pass, for inputs of 100 MB.
-fn may_matter(line: &[u8], starts: &[bool; 256]) -> bool {
-    if line.trim_ascii_start().starts_with(b"0x") {
-        return true;
-    }
-    let mut at = 0;
-    while at < line.len() {
-        if starts[usize::from(line[at])] {
-            let rest = &line[at..];
-            if KEYS.iter().any(|key| rest.starts_with(key)) {
-                return true;
-            }
-        }
-        at += 1;
-    }
-    false
-}
-
 impl Reader {
     /// Takes one line of the input.
     fn line(&mut self, bytes: &[u8], cut: bool) {
         self.dump.lines += 1;
         let waiting = self.pending.is_some() || self.pat_goes_on.is_some() || self.unwrap.goes_on();
         let in_list = waiting || self.dump.records <= self.list_until;
-        if !in_list && !self.dump.first_line.is_empty() && !may_matter(bytes, &self.starts) {
+        if !in_list && !self.dump.first_line.is_empty() && !self.keys.may_matter(bytes) {
             self.pass(&String::from_utf8_lossy(bytes), cut);
             return;
         }
@@ -257,7 +189,7 @@ impl Reader {
         self.dump.lines = number;
         // In another order, the line before is not in reach.
         let in_list = self.pending.is_some() || self.dump.records <= self.list_until;
-        if in_list || may_matter(text.as_bytes(), &self.starts) {
+        if in_list || self.keys.may_matter(text.as_bytes()) {
             self.record(text, cut);
         } else {
             self.pass(text, cut);

@@ -1,5 +1,6 @@
 //! The RAM map of kernel logs.
 
+use super::dump::MAX_RAM;
 use super::read::Reader;
 use super::words::{self, Line};
 
@@ -17,6 +18,13 @@ pub fn line(reader: &mut Reader, line: &Line<'_>) -> bool {
             reader.dump.ram_end = reader.dump.ram_end.max(Some(end));
             return true;
         }
+    }
+    if line.text.contains("update [mem") && line.text.contains("usable ==> reserved") {
+        let text = line.text.split("usable").next().unwrap_or("");
+        if let Some(range) = span(text).filter(|_| reader.dump.given_up.len() < MAX_RAM) {
+            reader.dump.given_up.push(range);
+        }
+        return true;
     }
     let e820 = line.word_from_end(0).trim_matches(['(', ')']) == "usable"
         && !line.text.contains("modified:")

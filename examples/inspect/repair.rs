@@ -71,7 +71,7 @@ pub fn of(machine: &Machine) -> Option<Repair> {
     found.then_some(Repair {
         wants,
         source,
-        trimmed: lost.is_some(),
+        trimmed: lost.is_some() || !machine.dump.given_up.is_empty(),
     })
 }
 

@@ -8,6 +8,7 @@ use super::changes::{self, Change};
 use super::differs::{self, Standing};
 use super::doubt::Doubt;
 use super::findings::{self, Finding, Severity};
+use super::goal;
 use super::machine::Machine;
 use super::map::Map;
 use super::plan::{self, Advice};
@@ -62,7 +63,7 @@ impl Report {
     pub fn new(machine: Machine, args: &Args) -> Option<Self> {
         let boot = *machine.boot()?;
         let programmed = machine.programmed()?;
-        let top_mem2 = plan::forced_end(&boot).map(|_| boot);
+        let top_mem2 = goal::forced_end(&boot).map(|_| boot);
         let has_ranges = programmed.variable_ranges().iter().any(|pair| pair.valid());
         // Registers that are off and blank are no layout to improve.
         let whole = !machine.gaps.variable();

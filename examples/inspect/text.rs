@@ -2,20 +2,11 @@
 
 use std::fmt::Write as _;
 
-use mtrr_pat::lookup::Run;
-use mtrr_pat::ranges::FIXED_END;
-
-use super::doubt::Piece;
-use super::map;
 use super::report::Report;
-use super::strip;
 use super::style::Look;
-use super::text_parts::{address_width, cpus, pat, routing, wrapped};
+use super::text_parts::{cpus, pat, routing, wrapped};
 use super::verdict::{self, State, Verdict};
-use super::{text_changes, text_plan};
-
-/// Most rows of the map.
-const MOST_ROWS: usize = 40;
+use super::{text_changes, text_map, text_plan};
 
 /// The whole report: the verdict, what to do, the map, and the rest.
 pub fn draw(report: &Report, look: Look) -> String {
@@ -27,20 +18,25 @@ pub fn draw(report: &Report, look: Look) -> String {
             out.push_str(&text_plan::wanted(report, wanted, look));
         }
         (Some(repair), _) => out.push_str(&text_plan::repair(report, repair, look)),
+        _ if !verdict.fix.is_empty() => {
+            let fix = wrapped(&format!("  fix: {}", verdict.fix), look.columns, "       ");
+            let _ = writeln!(out, "{fix}");
+        }
         _ if report.crowded() => out.push_str(&fewest(report, look)),
         _ => {}
     }
     out.push('\n');
     out.push_str(&head(report, look));
     if report.machine.map_known() {
-        out.push_str(&table(report, look));
-        out.push_str(&registers(report, look));
+        out.push_str(&text_map::table(report, look));
+        out.push_str(&text_map::registers(report, look));
     }
     out.push_str(&notes(report, look));
     out.push_str(&routing(report, look));
     out.push_str(&findings(report, &verdict, look));
     out.push_str(&cpus(report, look));
-    if !report.wants.is_empty() || !report.crowded() {
+    let above = report.wants.is_empty() && verdict.fix.is_empty() && report.crowded();
+    if !above {
         out.push_str(&fewest(report, look));
     }
     out.push_str(&pat(report, look));
@@ -126,179 +122,6 @@ fn notes(report: &Report, look: Look) -> String {
         let _ = writeln!(out, "{}", look.dim(&text));
     }
     out
-}
-
-/// The strip and the table of the effective map.
-fn table(report: &Report, look: Look) -> String {
-    let map = &report.map;
-    let machine = &report.machine;
-    let mut out = format!("\n{}\n", look.heading("Memory map"));
-    if !machine.gaps.variable() {
-        out.push_str(&strip::draw(map, look));
-    }
-    let Some(boot) = machine.boot() else {
-        return out;
-    };
-    let width = address_width(machine.bits);
-    let pieces = report.doubt.pieces(map);
-    let (first, rest) = pieces.split_at(pieces.len().min(MOST_ROWS));
-    for piece in first {
-        let run = &piece.run;
-        if !piece.certain {
-            let _ = writeln!(
-                out,
-                "  {:#0width$x}-{:#0width$x}  {:>10}  {:<15}  {}",
-                run.start,
-                run.end - 1,
-                map::bytes(run.bytes()),
-                "not known",
-                unless(report, run),
-            );
-            continue;
-        }
-        let name = run.memtype.to_string();
-        let name = format!("{name:<15}");
-        let _ = writeln!(
-            out,
-            "  {:#0width$x}-{:#0width$x}  {:>10}  {}  {}",
-            run.start,
-            run.end - 1,
-            map::bytes(run.bytes()),
-            look.on_type(run.memtype, &name),
-            map::decided_by(boot, run),
-        );
-    }
-    if !rest.is_empty() {
-        let more = if map.cut { "at least " } else { "" };
-        let text = format!("  ... {more}{} pieces more: {}", rest.len(), summed(rest));
-        let _ = writeln!(out, "{}", wrapped(&text, look.columns, "    "));
-    }
-    out
-}
-
-/// What memory is that is not certain: as far as the dump goes, and what could change it.
-fn unless(report: &Report, run: &Run) -> String {
-    let machine = &report.machine;
-    if machine.gaps.none_shown && !machine.enabled_known {
-        return "whether the MTRRs are on is not in the input".into();
-    }
-    if run.end <= FIXED_END && !machine.fixed_known {
-        return "the fixed ranges are not in the input".into();
-    }
-    let Some(boot) = machine.boot() else {
-        return String::new();
-    };
-    let by = map::decided_by(boot, run);
-    if !machine.gaps.variable() {
-        format!("{} ({by}) unless TOP_MEM2 says write-back", run.memtype)
-    } else if by == "default" {
-        "no range in the input".into()
-    } else {
-        format!("{} ({by}) unless a missing range overlaps", run.memtype)
-    }
-}
-
-/// Pieces by type: `2048 uncachable (2 GiB)`.
-fn summed(pieces: &[Piece]) -> String {
-    let mut kinds: Vec<(String, usize, u64)> = Vec::new();
-    for piece in pieces {
-        let name = match piece.certain {
-            true => piece.run.memtype.to_string(),
-            false => "not known".into(),
-        };
-        let size = piece.run.bytes();
-        match kinds.iter_mut().find(|(known, ..)| *known == name) {
-            Some((_, count, bytes)) => {
-                *count += 1;
-                *bytes = bytes.saturating_add(size);
-            }
-            None => kinds.push((name, 1, size)),
-        }
-    }
-    let kinds = kinds
-        .iter()
-        .map(|(name, count, bytes)| format!("{count} {name} ({})", map::bytes(*bytes)));
-    kinds.collect::<Vec<_>>().join(", ")
-}
-
-/// The variable ranges as firmware set them.
-fn registers(report: &Report, look: Look) -> String {
-    let machine = &report.machine;
-    let Some(boot) = machine.boot() else {
-        return String::new();
-    };
-    if machine.gaps.silent {
-        return String::new();
-    }
-    let total = report.total();
-    let free = total.saturating_sub(report.used());
-    let sure = if machine.count_known {
-        ""
-    } else {
-        " (assumed)"
-    };
-    let title = if machine.gaps.variable() {
-        format!(
-            "Variable ranges: {} in use are in the input, not {}",
-            report.used(),
-            machine.gaps.named()
-        )
-    } else {
-        format!(
-            "Variable ranges: {} used, {free} free of {total}{sure}",
-            report.used()
-        )
-    };
-    let mut out = format!("\n{}\n", look.heading(&title));
-    let width = address_width(machine.bits);
-    for (index, pair) in boot
-        .variable_ranges()
-        .iter()
-        .enumerate()
-        .filter(|(_, p)| p.valid())
-    {
-        let name = pair
-            .memtype()
-            .map_or_else(|e| e.to_string(), |memtype| memtype.to_string());
-        let size = match pair.block(boot.phys_bits) {
-            Some((_, size)) => map::bytes(size),
-            None => "mask has holes".into(),
-        };
-        let note = report.notes.get(index).map_or("", String::as_str);
-        let note = if note.is_empty() {
-            String::new()
-        } else {
-            format!("  <- {note}")
-        };
-        let row = format!(
-            "  {index:>2}  base {:#0width$x}  mask {:#0width$x}  {size:>10}  {name:<15}",
-            pair.base & !0xfff,
-            pair.mask & !0xfff,
-        );
-        let _ = writeln!(out, "{}", noted(&row, &note, look));
-    }
-    let spare: Vec<String> = boot
-        .variable_ranges()
-        .iter()
-        .enumerate()
-        .filter(|(index, pair)| !pair.valid() && machine.shows(*index))
-        .map(|(index, _)| index.to_string())
-        .collect();
-    if !spare.is_empty() && machine.count_known {
-        let _ = writeln!(out, "  free: {}", spare.join(" "));
-    }
-    out
-}
-
-/// A row with its note, on the next line where it does not fit.
-fn noted(row: &str, note: &str, look: Look) -> String {
-    let row = row.trim_end();
-    if note.is_empty() || row.chars().count() + note.chars().count() <= look.columns {
-        format!("{row}{}", look.dim(note))
-    } else {
-        let note = wrapped(&format!("      {}", note.trim()), look.columns, "         ");
-        format!("{row}\n{}", look.dim(&note))
-    }
 }
 
 /// What is wrong, worst first.

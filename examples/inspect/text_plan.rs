@@ -6,8 +6,9 @@ use mtrr_pat::layout::Plan;
 use mtrr_pat::ranges::PhysBits;
 
 use super::args::Want;
+use super::goal::{self, Goal};
 use super::map;
-use super::plan::{self, Advice, Goal, Minimum};
+use super::plan::{self, Advice, Minimum};
 use super::proposal::{Proposal, Way};
 use super::repair::Repair;
 use super::report::Report;
@@ -310,7 +311,7 @@ fn cost(report: &Report, need: &str) -> String {
 
 /// A layout for the wishes alone, without a machine.
 pub fn from_nothing(bits: PhysBits, wants: &[Want]) -> String {
-    let regions = plan::with_wants(&[], wants);
+    let regions = goal::with_wants(&[], wants);
     let mut out = format!(
         "A layout for {} address bits; what is not named is uncachable, the first MiB left to the \
          fixed ranges\n",

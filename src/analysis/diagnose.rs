@@ -45,6 +45,8 @@ pub struct Context<'a> {
     pub width: Option<PhysBits>,
     /// Where RAM is, as the firmware's memory map has it, in any order.
     pub ram: Option<&'a [Range<u64>]>,
+    /// Memory that the kernel leaves out since: RAM in it is not used. In any order.
+    pub given_up: &'a [Range<u64>],
     /// What only firmware sets: one per snapshot, in the same order. Empty: not known.
     pub routing: &'a [Routing],
 }
@@ -57,6 +59,7 @@ impl<'a> Context<'a> {
             machine: Machine::BareMetal,
             width: None,
             ram: None,
+            given_up: &[],
             routing: &[],
         }
     }
@@ -68,6 +71,7 @@ impl<'a> Context<'a> {
             machine: Machine::Hypervisor,
             width: None,
             ram: None,
+            given_up: &[],
             routing: &[],
         }
     }
@@ -79,6 +83,12 @@ impl<'a> Context<'a> {
             ram: Some(ram),
             ..self
         }
+    }
+
+    /// The same with memory that is left out: what a kernel turned reserved, because of its type.
+    #[must_use]
+    pub const fn with_given_up(self, given_up: &'a [Range<u64>]) -> Self {
+        Self { given_up, ..self }
     }
 
     /// The same with the width the MTRRs should decode.

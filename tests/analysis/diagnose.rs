@@ -5,6 +5,7 @@ mod cases;
 mod effects;
 mod faults;
 mod garbage;
+mod left_out;
 mod machines;
 mod routing;
 

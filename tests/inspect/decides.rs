@@ -302,3 +302,54 @@ fn the_verdict_comes_first() {
         "Fine: nothing wrong in what the dump shows; it does not show",
     );
 }
+
+#[test]
+fn one_cause_is_one_finding() {
+    // Seven masks for 36 bits, decoded with 40.
+    let mut input = String::from("MTRR default type: uncachable\nMTRR variable ranges enabled:\n");
+    for n in 0..7u64 {
+        input += &format!("  {n} base {:09X} mask FF0000000 write-back\n", n << 28);
+    }
+    input += "  7 disabled\nPAT configuration [0-7]: WB  WC  UC- UC  WB  WC  UC- UC\n";
+    let object = json(&["--phys-bits", "40"], input.as_bytes());
+    let of_kind = |kind: &str| {
+        let findings = object["findings"].as_array().expect("a list");
+        findings
+            .iter()
+            .filter(|finding| finding["kind"] == kind)
+            .count()
+    };
+    assert_eq!(of_kind("mask-width"), 1, "{object}");
+    let (_, screen) = run(&["--color=never", "--phys-bits", "40"], input.as_bytes());
+    assert!(
+        screen.contains("the masks of variable ranges 0-6 are made for 36 bits"),
+        "{screen}"
+    );
+    let rows = screen
+        .lines()
+        .filter(|line| line.starts_with("  0x"))
+        .count();
+    assert!(
+        rows <= 60,
+        "{rows} rows of a map of alike pieces:\n{screen}"
+    );
+}
+
+#[test]
+fn ram_that_the_kernel_turned_reserved_is_found_and_repaired() {
+    let input = "e820: BIOS-provided physical RAM map:\n\
+        BIOS-e820: [mem 0x0000000000100000-0x00000000bfffffff] usable\n\
+        BIOS-e820: [mem 0x0000000100000000-0x000000013fffffff] usable\n\
+        e820: last_pfn = 0x140000 max_arch_pfn = 0x400000000\n\
+        MTRR default type: uncachable\nMTRR fixed ranges disabled:\nMTRR variable ranges enabled:\n\
+        \x20 0 base 000000000 mask F80000000 write-back\n\
+        \x20 1 base 080000000 mask FC0000000 write-back\n\
+        \x20 2 disabled\n  3 disabled\n  4 disabled\n  5 disabled\n  6 disabled\n  7 disabled\n\
+        e820: update [mem 0x100000000-0x13fffffff] usable ==> reserved\n";
+    let object = json(&[], input.as_bytes());
+    assert_eq!(object["findings"][0]["kind"], "ram-given-up", "{object}");
+    assert_eq!(
+        commands(&object, "repair"),
+        ["echo \"base=0x100000000 size=0x40000000 type=write-back\" > /proc/mtrr"]
+    );
+}

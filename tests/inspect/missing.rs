@@ -68,6 +68,17 @@ fn registers_alone_are_answered() {
     assert_eq!(type_at(&object, 0xbfff_ffff), "WB");
     assert!(object["complete"].is_null());
     assert_eq!(object["cpus"].as_array().map(Vec::len), Some(1));
+    let text = flat(&post("029-oneline"));
+    assert!(
+        text.contains("4 used; how many exist is not in the input"),
+        "{text}"
+    );
+    assert!(!text.contains("free of"), "{text}");
+    assert_eq!(
+        json(&[], &post("029-short"))["map"],
+        object["map"],
+        "two a line"
+    );
 }
 
 #[test]
@@ -237,4 +248,17 @@ fn a_type_with_the_next_sentence_at_its_end() {
                 will not last\n";
     let object = json(&[], text.as_bytes());
     assert_eq!(type_at(&object, 0xc000_0000), "WC");
+}
+
+#[test]
+fn the_verdict_on_half_a_list_is_that_it_is_half() {
+    let text = "reg00: base=0x000000000 (    0MB), size= 2048MB, count=1: write-back\n\
+                reg01: base=0x080000000 ( 2048MB), siz";
+    assert_eq!(json(&[], text.as_bytes())["verdict"]["state"], "unknown");
+    let text =
+        "MTRR default type: uncachable\nMTRR fixed ranges enabled:\n  00000-9FFFF write-back\n";
+    let object = json(&[], text.as_bytes());
+    assert_eq!(object["verdict"]["state"], "unknown");
+    assert_eq!(type_at(&object, 0), "unknown", "the MTRRs may be off");
+    assert!(!flat(text.as_bytes()).contains("Variable ranges:"));
 }

@@ -73,29 +73,35 @@ pub(super) fn top_of_memory(
         report(Finding::at(severity, Kind::Tom2Off, extent));
         return;
     }
-    if syscfg.contains(SysCfg::TOM2_FORCE_WB) || !snapshot.def_type.enabled() {
+    if !snapshot.def_type.enabled() {
         return;
     }
-    let write_back = MtrrType::Defined(MemType::WriteBack);
-    let mut others: Option<Extent> = None;
+    let forced = syscfg.contains(SysCfg::TOM2_FORCE_WB);
+    if forced && context.ram.is_some() {
+        // What of it is RAM has been judged.
+        return;
+    }
+    let mut others: Option<(Extent, MtrrType)> = None;
     let _ = pieces(
         snapshot,
         map,
         FOUR_GIB..top,
         budget,
         &mut |cube, memtype| {
-            if memtype != write_back {
+            if memtype != MtrrType::Defined(MemType::WriteBack) {
                 let here = Extent::of(cube);
-                others = Some(others.map_or(here, |sum| sum.and(here)));
+                others =
+                    Some(others.map_or((here, memtype), |(sum, first)| (sum.and(here), first)));
             }
             ControlFlow::Continue(())
         },
     );
-    if let Some(extent) = others {
-        report(Finding::at(
-            Severity::Warning,
-            Kind::Tom2NotWriteBack,
-            extent,
-        ));
+    if let Some((extent, memtype)) = others {
+        let kind = if forced {
+            Kind::Tom2Overruled { memtype }
+        } else {
+            Kind::Tom2NotWriteBack
+        };
+        report(Finding::at(Severity::Warning, kind, extent));
     }
 }

@@ -145,6 +145,11 @@ pub enum Kind {
     },
     /// RAM of type WP.
     RamWriteProtected,
+    /// RAM that is not used, for it is of another type than WB ([`super::Context::given_up`]).
+    RamGivenUp {
+        /// The type.
+        memtype: MtrrType,
+    },
     /// The memory map has RAM above what the address width reaches.
     RamBeyondWidth,
     /// The snapshot was decoded with another width than the machine has.
@@ -232,6 +237,12 @@ pub enum Kind {
     Tom2Off,
     /// AMD: TOP_MEM2 does not make the memory below it WB, and nothing else does.
     Tom2NotWriteBack,
+    /// AMD: TOP_MEM2 makes the memory below it WB, but a variable range gives some another type
+    /// (reported without a memory map).
+    Tom2Overruled {
+        /// The type.
+        memtype: MtrrType,
+    },
     /// No PAT.
     NoPat,
     /// Every slot of the PAT is UC: the register was never set up.

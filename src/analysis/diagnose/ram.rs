@@ -49,42 +49,68 @@ fn by_type(
     budget: &mut Budget,
     report: &mut impl FnMut(Finding),
 ) {
-    let mut found: [Option<Extent>; OTHERS.len()] = [None; OTHERS.len()];
+    let mut found = Found::default();
+    let mut given_up = Found::default();
     let mut beyond: Option<Extent> = None;
-    let add = |total: &mut Option<Extent>, extent: Extent| {
-        *total = Some(total.map_or(extent, |sum| sum.and(extent)));
-    };
     for range in (0..ram.len()).flat_map(|place| counted_once(ram, place)) {
         let above = range.start.max(map.end());
         if above < range.end {
-            add(&mut beyond, Extent::whole(above, range.end));
+            let extent = Extent::whole(above, range.end);
+            beyond = Some(beyond.map_or(extent, |sum| sum.and(extent)));
         }
-        let _ = pieces(
-            snapshot,
-            map,
-            range.clone(),
-            budget,
-            &mut |cube, memtype| {
-                let others = OTHERS.iter().zip(&mut found);
-                for (_, total) in others.filter(|(other, _)| **other == memtype) {
-                    add(total, Extent::of(cube));
-                }
+        for (part, left_out) in parted(range, context.given_up) {
+            let totals = if left_out { &mut given_up } else { &mut found };
+            let _ = pieces(snapshot, map, part, budget, &mut |cube, memtype| {
+                totals.add(memtype, Extent::of(cube));
                 ControlFlow::Continue(())
-            },
-        );
-    }
-    for (memtype, extent) in OTHERS.into_iter().zip(found) {
-        if let Some(extent) = extent {
-            report(Finding::at(
-                severity(memtype, context),
-                kind(memtype),
-                extent,
-            ));
+            });
         }
+    }
+    for (memtype, extent) in found.all() {
+        report(Finding::at(
+            severity(memtype, context),
+            kind(memtype),
+            extent,
+        ));
+    }
+    for (memtype, extent) in given_up.all() {
+        let kind = Kind::RamGivenUp { memtype };
+        report(Finding::at(Severity::Warning, kind, extent));
     }
     if let Some(extent) = beyond {
         report(Finding::at(Severity::Error, Kind::RamBeyondWidth, extent));
     }
+}
+
+/// Memory of each of the [`OTHERS`].
+#[derive(Default)]
+struct Found([Option<Extent>; OTHERS.len()]);
+
+impl Found {
+    fn add(&mut self, memtype: MtrrType, extent: Extent) {
+        let others = OTHERS.iter().zip(&mut self.0);
+        for (_, total) in others.filter(|(other, _)| **other == memtype) {
+            *total = Some(total.map_or(extent, |sum| sum.and(extent)));
+        }
+    }
+
+    fn all(self) -> impl Iterator<Item = (MtrrType, Extent)> {
+        let pairs = OTHERS.into_iter().zip(self.0);
+        pairs.filter_map(|(memtype, extent)| Some((memtype, extent?)))
+    }
+}
+
+/// A range in parts that lie inside ranges given up, or outside all of them.
+fn parted(range: Range<u64>, given_up: &[Range<u64>]) -> impl Iterator<Item = (Range<u64>, bool)> {
+    let mut next = range.start;
+    core::iter::from_fn(move || {
+        let start = next;
+        let inside = given_up.iter().any(|other| other.contains(&start));
+        let edges = given_up.iter().flat_map(|other| [other.start, other.end]);
+        let limit = edges.filter(|edge| *edge > start).min();
+        next = limit.unwrap_or(range.end).min(range.end);
+        (start < range.end).then_some((start..next, inside))
+    })
 }
 
 /// The parts of one range that no earlier one has: firmware's maps do overlap.

@@ -42,6 +42,7 @@ impl fmt::Display for Kind {
             | Self::NothingWriteBack { .. }
             | Self::RamNotWriteBack { .. }
             | Self::RamWriteProtected
+            | Self::RamGivenUp { .. }
             | Self::RamBeyondWidth
             | Self::Undecided => about_state(self, f),
             Self::WidthDisagrees { .. }
@@ -76,6 +77,7 @@ fn about_state(kind: &Kind, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         Kind::RamWriteProtected => {
             f.write_str("RAM is write-protect: writes to it go past the caches")
         }
+        Kind::RamGivenUp { memtype } => write!(f, "RAM is left out of use: it is {memtype}"),
         Kind::RamBeyondWidth => f.write_str("RAM lies above what the address width reaches"),
         _ => f.write_str("the masks are too irregular to decide every question about them"),
     }
@@ -153,6 +155,10 @@ fn about_the_rest(kind: &Kind, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         }
         Kind::Tom2Off => f.write_str("TOP_MEM2 is set but off: what lies below it is not memory"),
         Kind::Tom2NotWriteBack => f.write_str("memory below TOP_MEM2 is not write-back"),
+        Kind::Tom2Overruled { memtype } => write!(
+            f,
+            "TOP_MEM2 makes memory write-back, but a variable range makes some of it {memtype}"
+        ),
         Kind::NoPat => f.write_str("there is no PAT"),
         Kind::PatZero => f.write_str("the PAT is zero: no page can be cached"),
         Kind::PatSlot0NotWriteBack => {
@@ -230,6 +236,9 @@ impl fmt::Display for Fix<'_> {
             Kind::RamNotWriteBack { .. } => {
                 "make it write-back, or keep it out of the page allocator; update the firmware"
             }
+            Kind::RamGivenUp { .. } => {
+                "make it write-back before the memory map is read, and use it; update the firmware"
+            }
             Kind::RamBeyondWidth => "do not use it; check the address width and the memory map",
             Kind::Undecided => "put the registers in order by planning the map anew",
             ref kind => for_registers(kind),
@@ -279,6 +288,9 @@ const fn for_the_rest(kind: &Kind) -> &'static str {
         Kind::Tom2Off => "set MtrrTom2En in SYSCFG as firmware should, or use no memory up there",
         Kind::Tom2NotWriteBack => {
             "cover it with write-back ranges, or have firmware set Tom2ForceMemTypeWB"
+        }
+        Kind::Tom2Overruled { .. } => {
+            "clear that range, or shorten it to end at 4 GiB, unless a device is meant"
         }
         Kind::NoPat => "use variable ranges for memory types; pages have only WB, WT and UC",
         Kind::PatZero | Kind::PatSlot0NotWriteBack => {
