@@ -11,7 +11,8 @@ use mtrr_pat::error::Error;
 use mtrr_pat::pat::Pat;
 use mtrr_pat::policy::Resync;
 use mtrr_pat::report::Path;
-use mtrr_pat::sim::{Config, Event, Machine, MtrrScope, Op, firmware_map};
+use mtrr_pat::sim::{Config, Event, Machine, MtrrScope, Op, S3, Scribble, SimCpu, firmware_map};
+use mtrr_pat::sync::CacheSync;
 use mtrr_pat::topology::Place;
 
 fn two_by_two(scope: MtrrScope) -> Config {
@@ -287,22 +288,27 @@ fn the_kernels_word_about_a_place_is_taken() {
                 policy(Resync::Early),
             )
             .unwrap();
-        // One CPU of unknown place makes everybody's siblings unknown.
-        kernel.start_at(boot, 1, Place::Unknown).unwrap();
-        assert!(kernel.wait_for(boot, 1));
-        assert_eq!(outcome(&kernel, 1).error, Some(Error::TopologyUnknown));
-        kernel.sync.offline(1).unwrap();
-        let place = Place::Core {
-            core: 77,
-            thread: 0,
+        let core = |core| Place::Core { core, thread: 0 };
+        let came = |boot: &mut SimCpu<'_>, cpu, place| {
+            kernel.start_at(boot, cpu, place).unwrap();
+            assert!(kernel.wait_for(boot, cpu));
+            let had = outcome(&kernel, cpu);
+            (had.path, had.error)
         };
-        kernel.start_at(boot, 1, place).unwrap();
-        assert!(kernel.wait_for(boot, 1));
-        assert_eq!(outcome(&kernel, 1).path, Path::Window);
-        let place = Place::Core { core: 6, thread: 0 };
-        kernel.start_at(boot, 2, place).unwrap();
-        assert!(kernel.wait_for(boot, 2));
-        assert_eq!(outcome(&kernel, 2).path, Path::Window);
+        let unknown = (Path::Postponed, Some(Error::TopologyUnknown));
+        assert_eq!(came(boot, 1, core(77)), (Path::Window, None));
+        // One CPU of unknown place makes everybody's siblings unknown, also when it is gone.
+        assert_eq!(came(boot, 2, Place::Unknown), unknown);
+        for gone in [CacheSync::offline, CacheSync::parked] {
+            gone(&kernel.sync, 2).unwrap();
+            assert_eq!(came(boot, 2, core(6)), unknown);
+        }
+        assert_eq!(kernel.resync(boot).unwrap().out_of_sync, 0);
+        // Until all but the boot CPU have to be declared again.
+        let old = Scribble::custom(|_, registers| *registers = another_map());
+        kernel.sleep(boot, &S3::aps(old));
+        assert_eq!(came(boot, 2, core(6)), (Path::Window, None));
+        assert_eq!(came(boot, 1, core(77)), (Path::Window, None));
     });
     assert_all_in_line(&kernel, &machine, "the kernel's word");
 }

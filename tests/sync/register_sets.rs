@@ -3,13 +3,14 @@
 use crate::common::one_cpu::another_map;
 use crate::common::{Kernel, MODES, SCOPES, aps, assert_all_equal, outcome, policy, with_pat};
 use mtrr_pat::combine::CombineRule;
+use mtrr_pat::compare::SameMap;
 use mtrr_pat::cpu::CpuidWords;
 use mtrr_pat::delta::Changes;
 use mtrr_pat::error::Error;
 use mtrr_pat::pat::Pat;
 use mtrr_pat::platform::ConfidentialGuest;
 use mtrr_pat::policy::{PatFlush, Resync};
-use mtrr_pat::regs::{MsrAddr, MtrrCap, MtrrDefType};
+use mtrr_pat::regs::{MsrAddr, MtrrCap, MtrrDefType, VariableMtrr};
 use mtrr_pat::report::Path;
 use mtrr_pat::sim::{
     At, Config, Fault, Machine, MtrrScope, Op, Rule, S3, Scribble, What, firmware_map,
@@ -198,9 +199,9 @@ fn a_boot_cpu_with_its_mtrrs_off_is_copied_all_the_same() {
 }
 
 #[test]
-fn an_ap_with_another_count_of_pairs_gets_its_pat_and_is_named() {
+fn an_ap_with_too_few_pairs_gets_its_pat_and_is_named() {
     everywhere(|mode, scope| {
-        for vcnt in [0, 8, 12] {
+        for vcnt in [0, 2] {
             let mut config = Config::new(3, 1);
             config.vcnt = vec![(1, vcnt)];
             config.aps = another_map();
@@ -215,6 +216,37 @@ fn an_ap_with_another_count_of_pairs_gets_its_pat_and_is_named() {
             assert_eq!(have, want, "an AP's failure is its own");
             let off: Vec<usize> = kernel.sync.report().out_of_sync().map(|c| c.cpu).collect();
             assert_eq!(off, [1]);
+            machine.check().unwrap();
+        }
+    });
+}
+
+/// As cores of two kinds have them: the target needs three pairs.
+#[test]
+fn an_ap_with_pairs_enough_is_brought_in_line_and_does_not_use_the_others() {
+    everywhere(|mode, scope| {
+        for vcnt in [3, 8, 12, 40] {
+            let mut config = Config::new(3, 1);
+            config.vcnt = vec![(1, vcnt)];
+            config.aps = another_map();
+            let count = usize::from(vcnt);
+            for (n, pair) in config.aps.variable[..count].iter_mut().enumerate().skip(10) {
+                *pair = VariableMtrr {
+                    base: 0x4000_0000 * n as u64,
+                    mask: 0x7f_f000_0800,
+                };
+            }
+            let (kernel, machine) = live(config, mode, scope);
+            let had = outcome(&kernel, 1);
+            assert_eq!((had.path, had.error), (Path::Window, None), "VCNT {vcnt}");
+            let (have, want) = (machine.registers(1), machine.registers(0));
+            assert_eq!(have.variable_count(), count);
+            assert_eq!(have.variable[..count], want.variable[..count]);
+            let map = (have.def_type, have.fixed, have.pat);
+            assert_eq!(map, (want.def_type, want.fixed, want.pat));
+            assert_eq!(have.same_map(&want), SameMap::Same);
+            assert_eq!(kernel.sync.report().out_of_sync().count(), 0);
+            assert_eq!(kernel.sync.online(), 3);
             machine.check().unwrap();
         }
     });
