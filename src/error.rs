@@ -16,8 +16,8 @@ pub enum Left {
     Torn = 2,
     /// The map in force is the wanted one; only pairs that are not in use differ from it.
     UnusedPairs = 3,
-    /// The wanted map was written and read back; then somebody else, firmware perhaps, wrote this
-    /// register.
+    /// Somebody else, firmware perhaps, wrote to the registers after the wanted map was written and
+    /// read back, or the old one put back: what is in force is neither.
     Altered = 4,
 }
 
@@ -28,7 +28,7 @@ impl fmt::Display for Left {
             Self::RolledBack => "the old map was put back",
             Self::Torn => "MTRRs left off, all memory uncachable on this CPU",
             Self::UnusedPairs => "the map is right, only pairs that are not in use differ",
-            Self::Altered => "the map was right, then somebody else wrote this register",
+            Self::Altered => "somebody else wrote to the registers meanwhile, the map is neither the old one nor the wanted one",
         })
     }
 }

@@ -80,9 +80,14 @@ impl Platform {
         };
         let phys_bits = width(found.width.saturating_sub(taken));
         let mtrr = mtrr_part(cpu, found.mtrr && guest.is_none());
+        let refused = mtrr.map_or(Ok(()), |cap| try_writes(cpu, cap, phys_bits));
+        let mtrr = match refused {
+            Err(error @ Error::ReadFault { .. }) => Err(error),
+            _ => mtrr,
+        };
         Self {
             mtrr,
-            mtrr_refused: mtrr.ok().and_then(|cap| refused(cpu, cap, phys_bits).err()),
+            mtrr_refused: refused.err(),
             pat: pat_part(cpu, found.pat),
             phys_bits,
             encryption_bits: taken,
@@ -147,7 +152,7 @@ fn mtrr_part(cpu: &mut impl CpuOps, present: bool) -> Result<MtrrCap, Error> {
 
 /// Tries whether the MTRRs take what is written to them: DEF_TYPE the value it holds, and the base of a
 /// pair that is not in use another one, which is put back.
-fn refused(cpu: &mut impl CpuOps, cap: MtrrCap, bits: PhysBits) -> Result<(), Error> {
+fn try_writes(cpu: &mut impl CpuOps, cap: MtrrCap, bits: PhysBits) -> Result<(), Error> {
     /// The lowest address bit of a base, and a type every processor takes.
     const PAGE: u64 = 1 << 12;
     const WRITE_BACK: u64 = 6;

@@ -154,6 +154,11 @@ impl Plan {
         changes
     }
 
+    /// Whether two plans found the same registers.
+    pub(crate) fn has_same_registers(&self, other: &Self) -> bool {
+        self.have == other.have
+    }
+
     /// This CPU's MTRRCAP, where its MTRRs are used.
     pub(crate) const fn cap(&self) -> Option<MtrrCap> {
         self.have.cap

@@ -19,7 +19,23 @@ pub fn all(parts: &[&[Op]]) -> Vec<Op> {
     parts.concat()
 }
 
-/// What comes before the first write of a window, with interrupts enabled and global pages on.
+/// Each of these writes, read back at once.
+pub fn read_back(writes: &[Op]) -> Vec<Op> {
+    let pair = |write: &Op| match *write {
+        Op::Wrmsr(msr, value) => [Op::Wrmsr(msr, value), Op::Rdmsr(msr, value)],
+        other => panic!("{other:?} is no write"),
+    };
+    writes.iter().flat_map(pair).collect()
+}
+
+/// A list without the flushes of caches in it.
+pub fn unflushed(mut list: Vec<Op>) -> Vec<Op> {
+    list.retain(|op| *op != Op::Wbinvd);
+    list
+}
+
+/// What comes before the first write of a window, with interrupts enabled and global pages on, and
+/// caches flushed as the manuals say.
 pub fn window_opens(cr0: u64) -> [Op; 6] {
     [
         Op::Cli,
@@ -44,17 +60,28 @@ pub fn disables(def_type: MtrrDefType) -> [Op; 3] {
 pub const FLUSHES: [Op; 2] = [Op::ReadCr3(CR3), Op::Cr3(CR3)];
 pub const WINDOW_CLOSES: [Op; 3] = [Op::Cr0(CR0_KERNEL), Op::Cr4(CR4), Op::Sti];
 
-/// A whole sync through the window; `writes` are those between the two of DEF_TYPE.
+/// The end of a window: E set with everything else in place, and the old translations dropped.
+pub fn enables(def_type: MtrrDefType) -> [Op; 4] {
+    let value = def_type.raw();
+    let [read, write] = FLUSHES;
+    [
+        Op::Wrmsr(DEF_TYPE, value),
+        Op::Rdmsr(DEF_TYPE, value),
+        read,
+        write,
+    ]
+}
+
+/// A whole sync through the window, with the manuals' two flushes; `writes` are those between the two
+/// of DEF_TYPE.
 pub fn through_window(have: &Snapshot, want: &Snapshot, writes: &[Op]) -> Vec<Op> {
     all(&[
         &reads(have),
         &[Op::ReadCr0(CR0_KERNEL)],
         &window_opens(CR0_KERNEL),
         &disables(have.def_type),
-        writes,
-        &[Op::Wrmsr(DEF_TYPE, want.def_type.raw())],
-        &FLUSHES,
-        &reads(want),
+        &read_back(writes),
+        &enables(want.def_type),
         &WINDOW_CLOSES,
     ])
 }

@@ -228,11 +228,11 @@ impl Lived<'_> {
         if !self.kernel.wait_for(boot, ap) {
             let expected = self.never_comes(ap) || self.life.wrong.stuck() && self.struck(ap);
             assert!(expected, "{:?}: CPU {ap}", self.life);
-            self.lose(boot, ap);
+            self.lose(ap);
         }
     }
 
-    fn lose(&self, boot: &mut SimCpu<'_>, ap: usize) {
+    fn lose(&self, ap: usize) {
         self.lost.lock().unwrap().push(ap);
         if !self.life.wrong.stuck() {
             self.kernel.sync.offline(ap).unwrap();

@@ -6,7 +6,7 @@ use mtrr_pat::error::Error;
 use mtrr_pat::memtype::MemType;
 use mtrr_pat::pat::Pat;
 use mtrr_pat::platform::Platform;
-use mtrr_pat::policy::Policy;
+use mtrr_pat::policy::{CacheFlush, Policy};
 use mtrr_pat::program::{Need, Plan};
 use mtrr_pat::ranges::FIXED_RANGES;
 use mtrr_pat::regs::{MsrAddr, MtrrDefType, VariableMtrr};
@@ -60,6 +60,13 @@ impl Case {
             cr0: CR0_KERNEL,
             interrupts: true,
         }
+    }
+
+    /// With the manuals' flushes of caches in every window.
+    pub fn flushing_always(have: Snapshot, want: Snapshot) -> Self {
+        let mut case = Self::new(have, want);
+        case.policy.cache_flush = CacheFlush::Always;
+        case
     }
 
     /// Examines and applies, and checks what must hold in every case: no rule broken, caching on,

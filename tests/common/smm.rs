@@ -2,19 +2,16 @@
 
 use mtrr_pat::sim::{At, Fault, Scribble, What};
 
-/// Before instruction `op` of `cpu` some time is lost, then a register is changed; and on entry to
-/// each of its first three windows another one, outside the plan: it gives up and leaves E clear.
+/// Before instruction `op` of `cpu` some time is lost, then a register is changed; in the window this
+/// leads to E cannot be set, neither over the new register nor, when that is put back, over the old
+/// one: it stays clear.
 pub fn tears(cpu: usize, op: u64, picoseconds: u64) -> Vec<Fault> {
     let map = Scribble::custom(|_, registers| registers.fixed[0] ^= 0x06);
-    let mut faults = vec![
+    vec![
         Fault::new(cpu, At::Op(op), What::Delay(picoseconds)),
         Fault::new(cpu, At::Op(op + 1), What::Smm(map)),
-    ];
-    for window in 1..=3 {
-        let spoil = Scribble::custom(move |_, registers| {
-            registers.variable[window as usize - 1].base ^= 1 << 32;
-        });
-        faults.push(Fault::new(cpu, At::WindowEntry(window), What::Smm(spoil)));
-    }
-    faults
+        // E off, the register, E on; E off, the register, E on.
+        Fault::new(cpu, At::Wrmsr(3), What::Gp),
+        Fault::new(cpu, At::Wrmsr(6), What::Gp),
+    ]
 }

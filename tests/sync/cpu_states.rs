@@ -13,20 +13,20 @@ fn a_cpu_is_running_once_it_is_up_in_line_or_not() {
         let machine = Machine::new(Config::new(2, 2));
         let kernel = Kernel::new();
         kernel.run(&machine, |boot| {
-            let state = |boot: &mut _, n| kernel.sync.state(n).unwrap();
-            assert_eq!(state(boot, 0), CpuState::Absent);
+            let state = |n| kernel.sync.state(n).unwrap();
+            assert_eq!(state(0), CpuState::Absent);
             let _ = kernel.sync.boot_init(boot, 0, policy(mode)).unwrap();
-            assert_eq!(state(boot, 0), CpuState::Running);
+            assert_eq!(state(0), CpuState::Running);
             for ap in 1..4 {
-                assert_eq!(state(boot, ap), CpuState::Absent);
+                assert_eq!(state(ap), CpuState::Absent);
                 kernel.start(boot, ap).unwrap();
-                assert_eq!(state(boot, ap), CpuState::Starting);
-                while state(boot, ap) != CpuState::Running {
+                assert_eq!(state(ap), CpuState::Starting);
+                while state(ap) != CpuState::Running {
                     kernel.sync.hold_point(boot, 0).unwrap();
                 }
             }
             kernel.sync.parked(3).unwrap();
-            assert_eq!(state(boot, 3), CpuState::Parked);
+            assert_eq!(state(3), CpuState::Parked);
             let out = kernel.sync.state(1 << 20).unwrap_err();
             assert!(matches!(out, Error::CpuOutOfRange { .. }));
         });

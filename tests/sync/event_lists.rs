@@ -5,12 +5,14 @@ mod ap;
 mod cpu_state;
 
 use crate::common::lists::{
-    CD, CR4, DEF_TYPE, FLUSHES, WINDOW_CLOSES, all, disables, through_window, window_opens,
+    CD, CR4, FLUSHES, WINDOW_CLOSES, all, disables, enables, read_back, through_window,
+    window_opens,
 };
 use crate::common::one_cpu::{Case, another_map, rdmsrs, reads, wrmsrs};
 use mtrr_pat::cpu::{CR4_PCIDE, CR4_PGE};
 use mtrr_pat::delta::Changes;
 use mtrr_pat::memtype::MemType;
+use mtrr_pat::policy::CacheFlush;
 use mtrr_pat::program::Need;
 use mtrr_pat::regs::{MtrrDefType, VariableMtrr};
 use mtrr_pat::sim::{CR0_KERNEL, Config, Op, firmware_map};
@@ -56,7 +58,7 @@ fn one_register_costs_it_and_two_of_def_type() {
     let want = firmware_map();
     let mut have = want;
     have.fixed[3] = 0x0606_0606_0606_0004;
-    let ran = Case::new(have, want).run();
+    let ran = Case::flushing_always(have, want).run();
     // The whole list once in full, so that the helpers above have something to agree with.
     let mut expected = reads(&have);
     expected.extend([
@@ -71,12 +73,15 @@ fn one_register_costs_it_and_two_of_def_type() {
         Op::Rdmsr(0x2ff, 0x400),
         Op::Wbinvd,
         Op::Wrmsr(0x268, 0x0606_0606_0606_0606),
+        Op::Rdmsr(0x268, 0x0606_0606_0606_0606),
         Op::Wrmsr(0x2ff, 0xc00),
+        Op::Rdmsr(0x2ff, 0xc00),
         Op::ReadCr3(0x1000),
         Op::Cr3(0x1000),
+        Op::Cr0(0x8001_0033),
+        Op::Cr4(0xa0),
+        Op::Sti,
     ]);
-    expected.extend(reads(&want));
-    expected.extend([Op::Cr0(0x8001_0033), Op::Cr4(0xa0), Op::Sti]);
     ran.assert_did(&expected);
     let writes = [Op::Wrmsr(0x268, want.fixed[3])];
     ran.assert_did(&through_window(&have, &want, &writes));
@@ -94,7 +99,7 @@ fn def_type_alone_costs_two() {
     ] {
         let mut have = want;
         have.def_type = MtrrDefType::from_raw(raw);
-        let ran = Case::new(have, want).run();
+        let ran = Case::flushing_always(have, want).run();
         ran.assert_did(&through_window(&have, &want, &[]));
         assert_eq!((wrmsrs(&ran.ops), ran.changes), (2, Changes::DEFAULT));
     }
@@ -122,7 +127,7 @@ fn k_registers_cost_k_plus_two_and_with_def_type_k_plus_one() {
 #[test]
 fn all_different_costs_34_in_ascending_order() {
     let (have, want) = (firmware_map(), another_map());
-    let ran = Case::new(have, want).run();
+    let ran = Case::flushing_always(have, want).run();
     let written = |read: &Op| match *read {
         Op::Rdmsr(msr, value) => Op::Wrmsr(msr, value),
         other => other,
@@ -150,8 +155,8 @@ fn pairs_not_in_use_need_no_window() {
         &[
             Op::ReadCr0(CR0_KERNEL),
             Op::Wrmsr(0x212, 0),
-            Op::Wrmsr(0x213, 0),
             Op::Rdmsr(0x212, 0),
+            Op::Wrmsr(0x213, 0),
             Op::Rdmsr(0x213, 0),
         ],
     ]));
@@ -167,19 +172,15 @@ fn a_pair_in_use_on_one_side_needs_the_window_and_the_others_stay_outside() {
     let bits = want.phys_bits;
     have.variable[8] =
         VariableMtrr::from_block(0x4000_0000, 0x1000, MemType::WriteThrough, bits).unwrap();
-    let ran = Case::new(have, want).run();
+    let ran = Case::flushing_always(have, want).run();
     ran.assert_did(&all(&[
         &reads(&have),
-        &[Op::ReadCr0(CR0_KERNEL), Op::Wrmsr(0x212, 0)],
+        &[Op::ReadCr0(CR0_KERNEL)],
+        &read_back(&[Op::Wrmsr(0x212, 0)]),
         &window_opens(CR0_KERNEL),
         &disables(have.def_type),
-        &[
-            Op::Wrmsr(0x210, 0),
-            Op::Wrmsr(0x211, 0),
-            Op::Wrmsr(DEF_TYPE, 0xc00),
-        ],
-        &FLUSHES,
-        &reads(&want),
+        &read_back(&[Op::Wrmsr(0x210, 0), Op::Wrmsr(0x211, 0)]),
+        &enables(want.def_type),
         &WINDOW_CLOSES,
     ]));
     assert_eq!(ran.need, Need::Window);
@@ -190,7 +191,7 @@ fn without_global_pages_cr3_is_reloaded_and_cr4_left_alone() {
     let want = firmware_map();
     let mut have = want;
     have.def_type = have.def_type.disabled();
-    let mut case = Case::new(have, want);
+    let mut case = Case::flushing_always(have, want);
     case.config.cr4 = CR4 & !CR4_PGE;
     let ran = case.run();
     ran.assert_did(&all(&[
@@ -205,9 +206,7 @@ fn without_global_pages_cr3_is_reloaded_and_cr4_left_alone() {
         ],
         &FLUSHES,
         &disables(have.def_type),
-        &[Op::Wrmsr(DEF_TYPE, 0xc00)],
-        &FLUSHES,
-        &reads(&want),
+        &enables(want.def_type),
         &[Op::Cr0(CR0_KERNEL), Op::Sti],
     ]));
     assert_eq!(ran.machine.counters(0).cr4_writes, 0);
@@ -222,7 +221,7 @@ fn with_pcids_pge_is_toggled_because_cr3_reaches_one_of_them() {
         let cr4 = 0x20 | CR4_PCIDE | pge;
         let off = cr4 & !CR4_PGE;
         let flush = [Op::Cr4(off | CR4_PGE), Op::Cr4(off)];
-        let mut case = Case::new(have, want);
+        let mut case = Case::flushing_always(have, want);
         case.config.cr4 = cr4;
         let opens = if pge == 0 { &flush[..] } else { &flush[1..] };
         let restores: &[Op] = if pge == 0 { &[] } else { &[Op::Cr4(cr4)] };
@@ -238,9 +237,8 @@ fn with_pcids_pge_is_toggled_because_cr3_reaches_one_of_them() {
             ],
             opens,
             &disables(have.def_type),
-            &[Op::Wrmsr(DEF_TYPE, 0xc00)],
+            &enables(want.def_type)[..2],
             &flush,
-            &reads(&want),
             &[Op::Cr0(CR0_KERNEL)],
             restores,
             &[Op::Sti],
@@ -258,7 +256,9 @@ fn a_machine_without_fixed_ranges_or_pairs_has_a_window_of_two_writes() {
     have.def_type = MtrrDefType::from_raw(MtrrDefType::E | 6);
     let mut config = Config::new(1, 1);
     config.boot = have;
-    let ran = Case::on(config, want).run();
+    let mut case = Case::on(config, want);
+    case.policy.cache_flush = CacheFlush::Always;
+    let ran = case.run();
     ran.assert_did(&through_window(&have, &want, &[]));
-    assert_eq!((rdmsrs(&ran.ops), wrmsrs(&ran.ops)), (2 + 1 + 2, 2));
+    assert_eq!((rdmsrs(&ran.ops), wrmsrs(&ran.ops)), (2 + 2, 2));
 }

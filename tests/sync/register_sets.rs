@@ -3,13 +3,14 @@
 use crate::common::one_cpu::another_map;
 use crate::common::{Kernel, MODES, SCOPES, aps, assert_all_equal, outcome, policy, with_pat};
 use mtrr_pat::combine::CombineRule;
+use mtrr_pat::compare::SameMap;
 use mtrr_pat::cpu::CpuidWords;
 use mtrr_pat::delta::Changes;
 use mtrr_pat::error::Error;
 use mtrr_pat::pat::Pat;
 use mtrr_pat::platform::ConfidentialGuest;
 use mtrr_pat::policy::{PatFlush, Resync};
-use mtrr_pat::regs::{MsrAddr, MtrrCap, MtrrDefType};
+use mtrr_pat::regs::{MsrAddr, MtrrCap, MtrrDefType, VariableMtrr};
 use mtrr_pat::report::Path;
 use mtrr_pat::sim::{
     At, Config, Fault, Machine, MtrrScope, Op, Rule, S3, Scribble, What, firmware_map,
@@ -198,9 +199,9 @@ fn a_boot_cpu_with_its_mtrrs_off_is_copied_all_the_same() {
 }
 
 #[test]
-fn an_ap_with_another_count_of_pairs_gets_its_pat_and_is_named() {
+fn an_ap_with_too_few_pairs_gets_its_pat_and_is_named() {
     everywhere(|mode, scope| {
-        for vcnt in [0, 8, 12] {
+        for vcnt in [0, 2] {
             let mut config = Config::new(3, 1);
             config.vcnt = vec![(1, vcnt)];
             config.aps = another_map();
@@ -215,6 +216,37 @@ fn an_ap_with_another_count_of_pairs_gets_its_pat_and_is_named() {
             assert_eq!(have, want, "an AP's failure is its own");
             let off: Vec<usize> = kernel.sync.report().out_of_sync().map(|c| c.cpu).collect();
             assert_eq!(off, [1]);
+            machine.check().unwrap();
+        }
+    });
+}
+
+/// As cores of two kinds have them: the target needs three pairs.
+#[test]
+fn an_ap_with_pairs_enough_is_brought_in_line_and_does_not_use_the_others() {
+    everywhere(|mode, scope| {
+        for vcnt in [3, 8, 12, 40] {
+            let mut config = Config::new(3, 1);
+            config.vcnt = vec![(1, vcnt)];
+            config.aps = another_map();
+            let count = usize::from(vcnt);
+            for (n, pair) in config.aps.variable[..count].iter_mut().enumerate().skip(10) {
+                *pair = VariableMtrr {
+                    base: 0x4000_0000 * n as u64,
+                    mask: 0x7f_f000_0800,
+                };
+            }
+            let (kernel, machine) = live(config, mode, scope);
+            let had = outcome(&kernel, 1);
+            assert_eq!((had.path, had.error), (Path::Window, None), "VCNT {vcnt}");
+            let (have, want) = (machine.registers(1), machine.registers(0));
+            assert_eq!(have.variable_count(), count);
+            assert_eq!(have.variable[..count], want.variable[..count]);
+            let map = (have.def_type, have.fixed, have.pat);
+            assert_eq!(map, (want.def_type, want.fixed, want.pat));
+            assert_eq!(have.same_map(&want), SameMap::Same);
+            assert_eq!(kernel.sync.report().out_of_sync().count(), 0);
+            assert_eq!(kernel.sync.online(), 3);
             machine.check().unwrap();
         }
     });
@@ -296,24 +328,67 @@ fn what_the_boot_cpu_cannot_do_is_found_out_once() {
             assert_only_pat_done(&kernel, &machine);
             assert_eq!(machine.counters(1).rdmsr_fault, 0, "no AP tries again");
         }
-        // The probe writes DEF_TYPE first, then the PAT.
+        // The probe writes DEF_TYPE first, then an unused pair and back, then the PAT.
         let mut config = Config::new(2, 1);
         config.faults = vec![Fault::new(0, At::Wrmsr(1), What::Gp).in_round(0)];
         let (kernel, machine) = live_keeping_mtrrs(config, mode, scope);
-        let refused = kernel.sync.platform().unwrap().mtrr;
+        let platform = *kernel.sync.platform().unwrap();
         assert!(
-            matches!(refused, Err(Error::WriteFault { msr, .. }) if msr == MsrAddr::MTRR_DEF_TYPE)
+            matches!(platform.mtrr_refused, Some(Error::WriteFault { msr, .. }) if msr == MsrAddr::MTRR_DEF_TYPE)
         );
+        // What can be read is known all the same.
+        assert_eq!(kernel.sync.target().unwrap().1, machine.registers(0));
         assert_only_pat_done(&kernel, &machine);
 
         let mut config = Config::new(2, 1);
-        config.faults = vec![Fault::new(0, At::Wrmsr(2), What::Gp).in_round(0)];
+        config.faults = vec![Fault::new(0, At::Wrmsr(4), What::Gp).in_round(0)];
         let (kernel, machine) = live(config, mode, scope);
         let refused = kernel.sync.platform().unwrap().pat;
         assert!(matches!(refused, Err(Error::WriteFault { msr, .. }) if msr == MsrAddr::PAT));
         let pat = |op: &Op| matches!(op, Op::Wrmsr(0x277, _) | Op::Rdmsr(0x277, _));
         assert!(!machine.ops(1).iter().any(pat), "no AP touches it");
         machine.check().unwrap();
+    });
+}
+
+/// A hypervisor that takes writes of MTRRs for nothing: the unused pair on the boot CPU shows it. CPUs
+/// that differ, with E=0 too, are not in line, and none opens a window to find that out.
+#[test]
+fn a_machine_that_ignores_writes_is_found_out_once() {
+    everywhere(|mode, scope| {
+        for aps in [firmware_map(), another_map(), {
+            let mut off = firmware_map();
+            off.def_type = off.def_type.disabled();
+            off
+        }] {
+            let mut config = Config::new(2, 1);
+            config.scope = scope;
+            config.aps = aps;
+            let ignored = (0x200..0x214).chain([0x2ff]).chain(0x250..0x270);
+            config.faults = (0..2)
+                .flat_map(|cpu| ignored.clone().map(move |msr| (cpu, msr)))
+                .map(|(cpu, msr)| Fault::new(cpu, At::Msr(MsrAddr(msr)), What::Ignored))
+                .collect();
+            let machine = Machine::new(config);
+            let kernel = Kernel::new();
+            kernel.run(&machine, |boot| {
+                kernel.init(boot, policy(mode));
+                let refused = kernel.sync.platform().unwrap().mtrr_refused;
+                assert!(
+                    matches!(refused, Some(Error::WriteIgnored { .. })),
+                    "{refused:?}"
+                );
+                assert!(kernel.bring_up(boot, &[1]).is_empty());
+                let summary = kernel.resync(boot).unwrap();
+                let differs = aps != firmware_map();
+                assert_eq!(summary.out_of_sync, u32::from(differs));
+                let had = kernel.sync.report().cpus().nth(1).unwrap().outcome.unwrap();
+                assert_eq!(had.error, refused.filter(|_| differs));
+            });
+            assert_eq!(machine.counters(1).wrmsr_ignored, 0, "nobody tries again");
+            assert_eq!(machine.counters(1).windows, 0);
+            machine.check().unwrap();
+        }
     });
 }
 

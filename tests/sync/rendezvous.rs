@@ -377,7 +377,7 @@ fn a_cpu_stuck_after_the_commit_is_named_and_its_sibling_left_alone() {
 }
 
 #[test]
-fn those_in_line_only_wait_for_those_that_are_not() {
+fn those_in_line_are_compared_and_write_nothing() {
     for scope in SCOPES {
         let machine = Machine::new(config(3, 2, scope));
         let kernel = Kernel::new();
@@ -387,18 +387,27 @@ fn those_in_line_only_wait_for_those_that_are_not() {
                 .boot_init(boot, 0, policy(Resync::Deferred))
                 .unwrap();
             kernel.bring_up(boot, &[1, 2, 3]);
+            machine.set_registers(2, &another_map());
             let _ = kernel.resync(boot).unwrap();
             machine.set_registers(4, &another_map());
             machine.set_registers(5, &another_map());
             kernel.bring_up(boot, &[4, 5]);
             machine.clear_log();
+            let before = [0, 1, 2, 3].map(|cpu| outcome(&kernel, cpu));
             let summary = kernel.resync(boot).unwrap();
             assert_eq!((summary.cpus, summary.out_of_sync), (6, 0));
+            // What it needed when it came in line is told still.
+            assert_eq!([0, 1, 2, 3].map(|cpu| outcome(&kernel, cpu)), before);
+            assert!(before.iter().any(|had| had.path != Path::InSync));
         });
         for cpu in 0..4 {
             let counters = machine.counters(cpu);
             assert_eq!(counters.register_writes(), 0, "CPU {cpu}");
-            assert_eq!(counters.rdmsr, 0, "CPU {cpu} does not even look");
+            assert_eq!(
+                counters.rdmsr, 33,
+                "CPU {cpu}: firmware may have written to it"
+            );
+            assert_eq!(counters.wbinvd, 0, "CPU {cpu}");
         }
         assert!(machine.counters(4).wrmsr > 0);
         assert_all_equal(&machine, "mended");

@@ -39,10 +39,35 @@ fn all_up(kernel: &Kernel, boot: &mut SimCpu<'_>, mode: Resync) {
     assert_eq!(kernel.sync.online(), 4);
 }
 
-fn all_off(kernel: &Kernel, boot: &mut SimCpu<'_>) {
+fn all_off(kernel: &Kernel) {
     for ap in 1..4 {
         kernel.sync.offline(ap).unwrap();
     }
+}
+
+/// The boot CPU is what was saved, so it is in line, and a later change of it is saved as well.
+#[test]
+fn a_suspend_that_is_taken_back_leaves_the_boot_cpu_a_model() {
+    everywhere(|mode, _, machine, kernel| {
+        kernel.run(machine, |boot| {
+            let _ = kernel.sync.boot_init(boot, 0, policy(mode)).unwrap();
+            all_up(kernel, boot, mode);
+            let mut map = machine.registers(0);
+            for (n, epoch) in [(3, 2), (4, 3)] {
+                map.variable[n].base = 0x1234_5000;
+                machine.set_registers(0, &map);
+                let saved = kernel.sync.suspend(boot).unwrap();
+                assert_eq!((saved.changes, saved.epoch), (Changes::VARIABLE, epoch));
+                kernel.sync.suspend_aborted().unwrap();
+                assert_eq!(kernel.sync.online(), 1);
+            }
+            assert_eq!(kernel.resync(boot).unwrap().out_of_sync, 0);
+            assert_eq!(kernel.sync.online(), 4);
+            assert_all_equal(machine, "saved twice");
+            assert_eq!(machine.registers(1).variable, map.variable);
+        });
+        machine.check().unwrap();
+    });
 }
 
 #[test]
@@ -53,7 +78,7 @@ fn a_second_suspend_without_a_resume_saves_nothing_new() {
             all_up(kernel, boot, mode);
             let first = kernel.sync.suspend(boot).unwrap();
             assert_eq!(first.changes, Changes::empty());
-            all_off(kernel, boot);
+            all_off(kernel);
             boot.s3(&S3::all(Scribble::Zeroed));
             // The resume never came to `boot_resume`; the boot CPU is itself out of line.
             let second = kernel.sync.suspend(boot).unwrap();
@@ -79,7 +104,7 @@ fn what_the_kernel_wrote_behind_our_back_is_saved_by_a_suspend() {
             assert!(saved.changes.contains(Changes::VARIABLE));
             let said = "target 2 saved, the boot CPU differed in fixed,variable,default,pat";
             assert_eq!(saved.to_string(), said);
-            all_off(kernel, boot);
+            all_off(kernel);
             boot.s3(&S3::all(Scribble::Zeroed));
             let _ = kernel.sync.boot_resume(boot, 0).unwrap();
             all_up(kernel, boot, mode);
@@ -134,7 +159,7 @@ fn a_resume_that_fails_keeps_the_saved_state_for_the_next_attempt() {
                 let _ = kernel.sync.boot_init(boot, 0, policy(mode)).unwrap();
                 all_up(&kernel, boot, mode);
                 kernel.sync.suspend(boot).unwrap();
-                all_off(&kernel, boot);
+                all_off(&kernel);
                 boot.s3(&S3::all(Scribble::custom(|_, map| *map = another_map())));
                 let mut failures = 0;
                 loop {

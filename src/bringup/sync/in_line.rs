@@ -136,15 +136,20 @@ impl<const CPUS: usize> CacheSync<CPUS> {
             slot.handshake.windows.open(tells);
         }
         let applied = compared.plan.apply(cpu, want, platform, policy);
-        let right = matches!(
-            applied.map_err(Error::left),
-            Ok(()) | Err(Some(Left::UnusedPairs))
-        );
-        if need == Need::Window && right {
-            compared.look(cpu)?;
-            confirm(compared)?;
+        if need != Need::Window {
+            return applied;
         }
-        applied
+        match applied.map_err(Error::left) {
+            Ok(()) | Err(Some(Left::UnusedPairs)) => {
+                compared.look(cpu)?;
+                confirm(compared)?;
+                applied
+            }
+            Err(Some(Left::RolledBack)) if !restored(cpu, compared) => {
+                applied.map_err(|error| error.with_left(Left::Altered))
+            }
+            Err(_) => applied,
+        }
     }
 }
 
@@ -154,14 +159,22 @@ fn confirm(compared: &Compared<'_>) -> Result<(), Error> {
     if let Some(Error::ReadFault { msr }) = compared.plan.mtrr_error() {
         return Err(Error::ReadBackFault { msr, left });
     }
-    let differs = compared.plan.delta(&compared.want).first_in_force();
-    differs.map_or(Ok(()), |write| {
-        Err(Error::WriteIgnored {
-            msr: write.msr,
-            value: write.value,
-            left,
-        })
-    })
+    let delta = compared.plan.delta(&compared.want);
+    let (write, left) = match (delta.first_in_force(), delta.outside().next()) {
+        (Some(write), _) => (write, left),
+        (None, Some(write)) => (write, Left::UnusedPairs),
+        (None, None) => return Ok(()),
+    };
+    let (msr, value) = (write.msr, write.value);
+    Err(Error::WriteIgnored { msr, value, left })
+}
+
+/// Whether this CPU has what it was found to have, after a window that failed.
+#[inline(never)] // what it finds is not to be on the stack of those whose windows work
+fn restored(cpu: &mut impl CpuOps, compared: &Compared<'_>) -> bool {
+    let mut now = Compared::nothing(compared.decided, compared.peers);
+    now.want = compared.want;
+    now.look(cpu).is_ok() && now.plan.has_same_registers(&compared.plan)
 }
 
 /// The path of a CPU that is not in line: postponed, where acting would not have been safe.

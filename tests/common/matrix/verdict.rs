@@ -36,7 +36,7 @@ impl Lived<'_> {
                 for (cpu, before) in before.iter().enumerate() {
                     assert_eq!(self.machine.registers(cpu), *before, "{life:?}");
                 }
-                self.lose(boot, first);
+                self.lose(first);
                 meet(self, boot).unwrap();
                 self.judge(boot, "met without it");
             }
@@ -51,12 +51,14 @@ impl Lived<'_> {
         boot.wait_until(self.machine.time(0) + 1_000_000_000);
         let lost = self.lost.lock().unwrap().clone();
         let report: Vec<CpuReport> = self.kernel.sync.report().cpus().collect();
-        let mtrrs = |of: &Snapshot| (of.def_type, of.variable, of.fixed);
         let whole = [life.old(), life.target(), smm_map(), firmware_map()];
         for cpu in 0..CORES * THREADS {
             let why = format!("{life:?} {at}: CPU {cpu}: {}", self.kernel.sync.report());
             let have = self.machine.registers(cpu);
             let off = !have.def_type.enabled();
+            // As far as this CPU has pairs.
+            let count = have.variable_count();
+            let mtrrs = |of: &Snapshot| (of.def_type, of.variable[..count].to_vec(), of.fixed);
             let partial = !whole.iter().any(|map| mtrrs(map) == mtrrs(&have));
             assert!(off || !partial, "{why}: a partial map in force");
             if lost.contains(&cpu) {
@@ -118,7 +120,9 @@ impl Lived<'_> {
             .out_of_sync()
             .map(|c| c.cpu)
             .collect();
-        if self.life.wrong == Wrong::VcntDiffers {
+        // The map the machine sleeps with needs three pairs; the one of a change needs ten.
+        let too_few = self.life.wrong == Wrong::VcntDiffers && self.life.when == When::RunTime;
+        if too_few {
             assert_eq!(off, [self.life.cpu], "{:?}", self.life);
         } else {
             assert!(

@@ -1,8 +1,9 @@
 //! What an AP does between its arrival and its outcome, through the public life cycle.
 
-use crate::common::one_cpu::{another_map, fixed_reads, mtrr_reads, rdmsrs, reads, wrmsrs};
+use crate::common::lists::{CD, CR4, disables, enables};
+use crate::common::one_cpu::{another_map, rdmsrs, reads, wrmsrs};
 use crate::common::{Kernel, SCOPES, policy, registers_only};
-use mtrr_pat::cpu::{CR0_CD, CR0_NW, CpuOps};
+use mtrr_pat::cpu::{CR0_CD, CR0_NW, CR4_PGE, CpuOps};
 use mtrr_pat::delta::Changes;
 use mtrr_pat::policy::Resync;
 use mtrr_pat::regs::MsrAddr;
@@ -74,31 +75,22 @@ fn two_cores() -> Config {
 const KERNEL: u64 = 0x10;
 const RESET: u64 = 0x6000_0010;
 
-/// A CPU's first look at a target it holds: what differs most often comes first.
-fn first_look(of: &Snapshot) -> Vec<Op> {
-    let mut ops = vec![
-        Op::Rdmsr(MsrAddr::MTRRCAP.0, of.cap.unwrap().raw()),
-        Op::Rdmsr(MsrAddr::MTRR_DEF_TYPE.0, of.def_type.raw()),
-        Op::Rdmsr(MsrAddr::PAT.0, of.pat.unwrap().raw()),
-    ];
-    ops.extend(fixed_reads(of));
-    ops.extend_from_slice(&mtrr_reads(of)[1..]);
-    ops
+/// What a CPU reads that arrives for the first time since its reset.
+fn first_reads(of: &Snapshot) -> Vec<Op> {
+    let cap = Op::Rdmsr(MsrAddr::MTRRCAP.0, of.cap.unwrap().raw());
+    [&[cap], &reads(of)[..]].concat()
 }
 
 #[test]
 fn an_ap_in_sync_reads_and_waits_for_nobody() {
     let map = firmware_map();
     let arrived = arrive(two_cores(), map, KERNEL, 1, false);
-    let expected = [&first_look(&map)[..], &[Op::ReadCr0(CR0_KERNEL)]].concat();
+    let expected = [&first_reads(&map)[..], &[Op::ReadCr0(CR0_KERNEL)]].concat();
     assert_eq!(arrived.ops, expected);
     assert_eq!(rdmsrs(&arrived.ops), 34, "MTRRCAP on the first arrival");
     assert_eq!(arrived.outcome.path, Path::InSync);
     assert_eq!(arrived.counters.pause, 0, "waits for nobody");
-    assert_eq!(
-        arrived.counters.locked, 1,
-        "counts itself online, nothing else"
-    );
+    assert_eq!(arrived.counters.locked, 0, "and locks nothing");
     assert_eq!(arrived.machine.counters(1).register_writes(), 0);
 }
 
@@ -111,8 +103,8 @@ fn an_ap_that_arrives_as_reset_left_it_leaves_with_caching_on() {
             config.scope = scope;
             let map = firmware_map();
             let arrived = arrive(config.clone(), map, RESET, 1, interrupts);
-            let on = [Op::ReadCr0(found), Op::Cr0(CR0_KERNEL)];
-            let expected = [&first_look(&map)[..], &on].concat();
+            let on = [Op::ReadCr0(found), Op::ReadCr0(found), Op::Cr0(CR0_KERNEL)];
+            let expected = [&first_reads(&map)[..], &on].concat();
             let expected = masked(expected, interrupts);
             assert_eq!(arrived.ops, expected, "in sync but for CD and NW");
             assert_eq!(arrived.outcome.path, Path::CachingOn);
@@ -130,21 +122,30 @@ fn an_ap_that_arrives_as_reset_left_it_leaves_with_caching_on() {
             let cr0 = |op: &&Op| matches!(op, Op::Cr0(_));
             let cr0: Vec<Op> = arrived.ops.iter().filter(cr0).copied().collect();
             assert_eq!(cr0, [Op::Cr0(CR0_KERNEL | CR0_CD), Op::Cr0(CR0_KERNEL)]);
+            assert!(!arrived.ops.contains(&Op::Wbinvd), "it has cached nothing");
             assert_eq!(arrived.machine.registers(1), map);
         }
     }
 }
 
-/// After S3, E is clear: the full comparison costs one look more, and MTRRCAP.
+/// After S3, E is clear: compared once before the window and once after it; nothing was cached.
 #[test]
-fn an_ap_that_differs_is_compared_in_full_after_its_first_look() {
+fn an_ap_whose_mtrrs_are_off_is_compared_before_its_window_and_after_it() {
     let map = firmware_map();
     let mut asleep = map;
     asleep.def_type = asleep.def_type.disabled();
     let arrived = arrive(two_cores(), asleep, KERNEL, 1, false);
-    let cap = Op::Rdmsr(MsrAddr::MTRRCAP.0, 0xd0a);
-    let expected = [&[cap], &reads(&asleep)[..1], &[cap], &reads(&asleep)[..]].concat();
-    assert_eq!(arrived.ops[..expected.len()], expected);
+    let cr0 = [Op::ReadCr0(CR0_KERNEL)];
+    let window = [
+        &cr0[..],
+        &[Op::Cr0(CD), Op::ReadCr4(CR4), Op::Cr4(CR4 & !CR4_PGE)],
+        &disables(asleep.def_type)[..2],
+        &enables(map.def_type),
+        &[Op::Cr0(CR0_KERNEL), Op::Cr4(CR4)],
+    ]
+    .concat();
+    let expected = [&first_reads(&asleep), &cr0[..], &window, &reads(&map), &cr0].concat();
+    assert_eq!(arrived.ops, expected);
     assert_eq!(arrived.outcome.path, Path::Window);
     assert_eq!(arrived.outcome.changes, Changes::DEFAULT);
     assert_eq!(wrmsrs(&arrived.ops), 1 + 1, "E stays clear, then the word");
@@ -181,10 +182,41 @@ fn deferred_check_in_touches_no_register() {
         assert_eq!((summary.cpus, summary.out_of_sync), (2, 0));
         assert_eq!(kernel.sync.online(), 2);
         let counters = machine.counters(1);
-        assert_eq!((counters.wrmsr, counters.rdmsr), (34, 34 + 1 + 33));
+        // Compared, each write read back, compared.
+        assert_eq!((counters.wrmsr, counters.rdmsr), (34, 34 + 34 + 33));
     });
     assert_eq!(machine.registers(1), firmware_map());
     machine.check().unwrap();
+}
+
+/// With CD left set its core would be uncached through the whole bring-up.
+#[test]
+fn deferred_check_in_turns_caching_on_and_does_nothing_else() {
+    for (cr0, writes) in [(KERNEL, 0), (RESET, 1)] {
+        let mut config = Config::new(2, 1);
+        config.aps = another_map();
+        config.ap_cr0 = cr0;
+        let machine = Machine::new(config);
+        let kernel = Kernel::new();
+        kernel.run(&machine, |boot| {
+            kernel.init(boot, policy(Resync::Deferred));
+            kernel.bring_up(boot, &[1]);
+            let counters = machine.counters(1);
+            assert_eq!((counters.rdmsr, counters.wrmsr), (0, 0));
+            assert_eq!(counters.cr0_writes, writes);
+            assert_eq!(counters.wbinvd, 0);
+            let had = crate::common::outcome(&kernel, 1);
+            let changed = if writes == 0 {
+                Changes::empty()
+            } else {
+                Changes::CACHING
+            };
+            assert_eq!((had.path, had.changes), (Path::CheckedIn, changed));
+            assert_eq!(machine.control_registers(1).0, CR0_KERNEL);
+        });
+        assert_eq!(machine.registers(1), another_map());
+        machine.check().unwrap();
+    }
 }
 
 /// Interrupts are masked throughout, and given back.

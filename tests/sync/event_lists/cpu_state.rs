@@ -1,7 +1,7 @@
 //! Event lists of the PAT, of caching found off, of interrupts and of the flush policy.
 
 use crate::common::lists::{
-    CD, CR4, FLUSHES, PAT, WINDOW_CLOSES, all, disables, through_window, window_opens,
+    CD, CR4, PAT, WINDOW_CLOSES, all, disables, enables, through_window, unflushed, window_opens,
 };
 use crate::common::one_cpu::{Case, another_map, mtrr_reads, reads};
 use mtrr_pat::cpu::{CR0_CD, CR0_NW, CR4_PGE};
@@ -9,6 +9,7 @@ use mtrr_pat::delta::Changes;
 use mtrr_pat::pat::Pat;
 use mtrr_pat::policy::{CacheFlush, PatFlush};
 use mtrr_pat::program::Need;
+use mtrr_pat::regs::MtrrDefType;
 use mtrr_pat::sim::{CR0_KERNEL, Op, firmware_map};
 
 #[test]
@@ -25,10 +26,10 @@ fn pat_alone_leaves_caching_on() {
             Op::ReadCr0(CR0_KERNEL),
             Op::Cli,
             Op::Wrmsr(PAT, pat),
+            Op::Rdmsr(PAT, pat),
             Op::ReadCr4(CR4),
             Op::Cr4(CR4 & !CR4_PGE),
             Op::Cr4(CR4),
-            Op::Rdmsr(PAT, pat),
             Op::Sti,
         ],
     ]));
@@ -50,12 +51,13 @@ fn pat_that_takes_cacheability_flushes_caches_after_the_tlb() {
                 Op::ReadCr0(CR0_KERNEL),
                 Op::Cli,
                 Op::Wrmsr(PAT, pat),
+                Op::Rdmsr(PAT, pat),
                 Op::ReadCr4(CR4),
                 Op::Cr4(CR4 & !CR4_PGE),
                 Op::Cr4(CR4),
             ],
             flush,
-            &[Op::Rdmsr(PAT, pat), Op::Sti],
+            &[Op::Sti],
         ])
     };
     Case::new(have, want)
@@ -107,7 +109,7 @@ fn caching_found_off_goes_on_after_the_registers_are_right() {
         &disables(have.def_type),
     ]);
     assert_eq!(ran.ops[..opens.len()], opens);
-    let closes = all(&[&FLUSHES, &reads(&want), &WINDOW_CLOSES]);
+    let closes = all(&[&enables(want.def_type), &WINDOW_CLOSES]);
     assert_eq!(ran.ops[ran.ops.len() - closes.len()..], closes);
 
     let mut only_pat = have;
@@ -122,11 +124,11 @@ fn caching_found_off_goes_on_after_the_registers_are_right() {
             Op::ReadCr0(found),
             Op::Cli,
             Op::Wrmsr(PAT, pat),
+            Op::Rdmsr(PAT, pat),
             Op::ReadCr4(CR4),
             Op::Cr4(CR4 & !CR4_PGE),
             Op::Cr4(CR4),
             Op::Wbinvd,
-            Op::Rdmsr(PAT, pat),
             Op::Sti,
             Op::ReadCr0(found),
             Op::Cr0(CR0_KERNEL),
@@ -134,35 +136,88 @@ fn caching_found_off_goes_on_after_the_registers_are_right() {
     ]));
 }
 
+/// Intel family 6 after the errata, and those with them: Yonah, Merom, Merom-L, Penryn, Dunnington,
+/// Nehalem (four), Westmere (two), Sandy Bridge.
+const RECENT: u32 = 0x000c_06f2;
+const ERRATA: [u32; 12] = [
+    0x006e0, 0x006f0, 0x10660, 0x10670, 0x106d0, 0x106a0, 0x106e0, 0x106f0, 0x206e0, 0x20650,
+    0x206c0, 0x206a0,
+];
+
+/// WBINVD in the window from DEF_TYPE `from` to `to`; everything else as the manuals say.
+fn wbinvds(from: u64, to: u64, signature: u32, self_snoop: bool, flush: CacheFlush) -> usize {
+    let (mut have, mut want) = (firmware_map(), firmware_map());
+    have.def_type = MtrrDefType::from_raw(from);
+    want.def_type = MtrrDefType::from_raw(to);
+    let mut case = Case::new(have, want);
+    case.config.signature = signature;
+    case.config.self_snoop = self_snoop;
+    case.policy.cache_flush = flush;
+    let ran = case.run();
+    let flushed = through_window(&have, &want, &[]);
+    let count = ran.ops.iter().filter(|op| **op == Op::Wbinvd).count();
+    ran.assert_did(&if count == 0 {
+        unflushed(flushed)
+    } else {
+        flushed
+    });
+    count
+}
+
+/// MTRRs on, all memory write-back but for the ranges; the same, uncachable; and off.
+const WB: u64 = 0xc06;
+const UC: u64 = 0xc00;
+const OFF: u64 = 0x400;
+
 #[test]
-fn self_snoop_spares_wbinvd_only_where_asked_for_and_sound() {
-    let want = firmware_map();
-    let mut have = want;
-    have.def_type = have.def_type.disabled();
-    let wbinvds = |signature: u32, self_snoop: bool, flush: CacheFlush| {
-        let mut case = Case::new(have, want);
-        case.config.signature = signature;
-        case.config.self_snoop = self_snoop;
-        case.policy.cache_flush = flush;
-        let ran = case.run();
-        let mut expected = through_window(&have, &want, &[]);
-        let count = ran.ops.iter().filter(|op| **op == Op::Wbinvd).count();
-        if count == 0 {
-            expected.retain(|op| *op != Op::Wbinvd);
-        }
-        ran.assert_did(&expected);
-        count
-    };
-    let (recent, skip) = (0x000c_06f2, CacheFlush::SkipWithSelfSnoop);
-    assert_eq!(wbinvds(recent, true, skip), 0);
-    assert_eq!(wbinvds(recent, true, CacheFlush::Always), 2);
-    assert_eq!(wbinvds(recent, false, skip), 2);
-    // Yonah, Merom, Merom-L, Penryn, Dunnington, Nehalem (four), Westmere (two), Sandy Bridge.
-    for signature in [
-        0x006e0, 0x006f0, 0x10660, 0x10670, 0x106d0, 0x106a0, 0x106e0, 0x106f0, 0x206e0, 0x20650,
-        0x206c0, 0x206a0,
+fn caches_are_flushed_where_something_stops_being_cacheable() {
+    use CacheFlush::{Always, SkipWithSelfSnoop, WhenNeeded};
+    for (from, to, needed) in [
+        (WB, UC, true),
+        (WB, OFF, true),
+        (UC, OFF, true),
+        (UC, WB, false),
+        // With E clear all was uncachable.
+        (OFF, UC, false),
+        (OFF, WB, false),
     ] {
-        assert_eq!(wbinvds(signature, true, skip), 2, "{signature:#x}");
+        let expected = if needed { 2 } else { 0 };
+        let count = |self_snoop, flush| wbinvds(from, to, RECENT, self_snoop, flush);
+        assert_eq!(count(true, WhenNeeded), expected, "{from:#x} to {to:#x}");
+        assert_eq!(count(true, SkipWithSelfSnoop), 0, "{from:#x} to {to:#x}");
+        for self_snoop in [true, false] {
+            assert_eq!(count(self_snoop, Always), 2, "{from:#x} to {to:#x}");
+        }
+        for flush in [WhenNeeded, SkipWithSelfSnoop] {
+            assert_eq!(count(false, flush), 2, "no self-snoop, {flush:?}");
+            for signature in ERRATA {
+                let count = wbinvds(from, to, signature, true, flush);
+                assert_eq!(count, 2, "{signature:#x}, {flush:?}");
+            }
+        }
+    }
+}
+
+/// It came out of reset, and ran uncached since.
+#[test]
+fn a_cpu_fresh_from_reset_has_nothing_to_flush() {
+    let (have, want) = (another_map(), firmware_map());
+    let mut only_pat = have;
+    only_pat.pat = want.pat;
+    for want in [want, only_pat] {
+        for (first, cr0, flushes) in [
+            (true, CR0_KERNEL | CR0_CD | CR0_NW, false),
+            // It was read since, and so may have cached; or reset was long ago.
+            (false, CR0_KERNEL | CR0_CD | CR0_NW, true),
+            (true, CR0_KERNEL, true),
+        ] {
+            let mut case = Case::new(have, want);
+            (case.first, case.cr0) = (first, cr0);
+            let ran = case.run();
+            assert_eq!(ran.result, Ok(()));
+            let flushed = ran.ops.contains(&Op::Wbinvd);
+            assert_eq!(flushed, flushes, "{first} {cr0:#x} {:?}", ran.need);
+        }
     }
 }
 

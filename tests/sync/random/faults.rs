@@ -1,7 +1,8 @@
 //! Things that go wrong in the middle of meetings: no CPU runs on part of a map, and the report says
 //! of each how it is.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Mutex;
 
 use crate::common::dice::Dice;
 use crate::common::{Kernel, aps, assert_caching_on, assert_cpu, outcome, policy};
@@ -11,7 +12,8 @@ use mtrr_pat::policy::Resync;
 use mtrr_pat::regs::{MsrAddr, MtrrDefType, VariableMtrr};
 use mtrr_pat::report::{CpuReport, Outcome, Path};
 use mtrr_pat::sim::{
-    At, CR0_RESET, Config, Fault, Machine, Schedule, Scribble, SimCpu, What, firmware_map,
+    At, CR0_RESET, Config, Fault, Machine, MtrrScope, Schedule, Scribble, SimCpu, What,
+    firmware_map,
 };
 use mtrr_pat::snapshot::Snapshot;
 
@@ -115,17 +117,21 @@ fn in_force(of: &Snapshot) -> (MtrrDefType, BTreeMap<usize, VariableMtrr>, [u64;
     (of.def_type, valid.collect(), of.fixed)
 }
 
-/// Whether a CPU gave up with nothing of the target missing but words without effect.
-fn left_unused_pairs(outcome: &Outcome) -> bool {
-    let left = match outcome.error {
+/// What a CPU that failed was left with.
+fn left(outcome: &Outcome) -> Option<Left> {
+    match outcome.error {
         Some(
             Error::WriteFault { left, .. }
             | Error::WriteIgnored { left, .. }
             | Error::ReadBackFault { left, .. },
         ) => Some(left),
         _ => None,
-    };
-    left == Some(Left::UnusedPairs) && outcome.path != Path::Differs
+    }
+}
+
+/// Whether a CPU gave up with nothing of the target missing but words without effect.
+fn left_unused_pairs(outcome: &Outcome) -> bool {
+    left(outcome) == Some(Left::UnusedPairs) && outcome.path != Path::Differs
 }
 
 /// One machine, in whose meetings one or two CPUs are struck.
@@ -134,6 +140,8 @@ struct Struck {
     kernel: Kernel,
     mode: Resync,
     whole: Vec<Snapshot>,
+    /// CPUs whose MTRRs firmware wrote to in their windows: part of two maps may be in force there.
+    altered: Mutex<BTreeSet<usize>>,
     why: String,
 }
 
@@ -166,6 +174,7 @@ impl Struck {
             machine: Machine::new(config),
             kernel: Kernel::new(),
             mode,
+            altered: Mutex::default(),
             why,
         }
     }
@@ -178,7 +187,7 @@ impl Struck {
         if line.in_sync() {
             assert_cpu(&self.machine, cpu, want, &why);
         }
-        if have.def_type.enabled() {
+        if have.def_type.enabled() && !self.was_altered(cpu) {
             let whole = self
                 .whole
                 .iter()
@@ -194,6 +203,29 @@ impl Struck {
         }
     }
 
+    /// Takes down whose MTRRs firmware wrote to in the window, as the outcome said, and who is in line
+    /// since.
+    fn note_altered(&self, line: &CpuReport) {
+        let mut altered = self.altered.lock().unwrap();
+        if left(&outcome(&self.kernel, line.cpu)) == Some(Left::Altered) {
+            altered.insert(line.cpu);
+        } else if line.in_sync() {
+            altered.remove(&line.cpu);
+        }
+    }
+
+    /// Whether firmware wrote to this CPU's MTRRs, in its own window or in that of a thread it shares
+    /// them with, and nobody has been in line since.
+    fn was_altered(&self, cpu: usize) -> bool {
+        let config = self.machine.config();
+        let shares = |other: usize| match config.scope {
+            MtrrScope::Core => other / config.threads == cpu / config.threads,
+            MtrrScope::Thread => other == cpu,
+        };
+        let altered = self.altered.lock().unwrap();
+        altered.iter().any(|other| shares(*other))
+    }
+
     fn meet(&self, boot: &mut SimCpu<'_>, work: &str, want: &mut Snapshot) {
         let met = match work {
             "resync" => self.kernel.resync(boot),
@@ -204,6 +236,7 @@ impl Struck {
             }
         };
         let (met, report) = (met.unwrap(), self.kernel.sync.report());
+        report.cpus().for_each(|line| self.note_altered(&line));
         report.cpus().for_each(|line| self.judge(want, &line));
         let seen = (met.cpus as usize, met.out_of_sync as usize);
         let truth = (self.machine.config().cpus(), report.out_of_sync().count());

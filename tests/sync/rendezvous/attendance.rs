@@ -10,7 +10,7 @@ use mtrr_pat::policy::Resync;
 use mtrr_pat::program::flush_tlb;
 use mtrr_pat::regs::{MsrAddr, VariableMtrr};
 use mtrr_pat::report::Path;
-use mtrr_pat::sim::{At, Config, Fault, Machine, MtrrScope, SimCpu, What, firmware_map};
+use mtrr_pat::sim::{At, Config, Fault, Machine, MtrrScope, Scribble, SimCpu, What, firmware_map};
 use mtrr_pat::sync::Attendance;
 use mtrr_pat::topology::Place;
 
@@ -149,30 +149,35 @@ fn a_cpu_that_failed_in_a_change_is_not_online() {
     });
 }
 
-/// CPU 1 has a window, in which it changes what it shares with the boot CPU; CPU 2 does not come back
-/// from its own.
+/// Firmware spoils the registers CPU 1 shares with the boot CPU, after that was compared: CPU 1 has a
+/// window for it. CPU 2 does not come back from its own.
 #[test]
 fn a_leader_flushes_also_when_somebody_is_stuck() {
-    let mut config = Config::new(2, 2);
-    config.scope = MtrrScope::Core;
-    config.faults = vec![Fault::new(2, At::WindowEntry(1), What::Stuck)];
-    config.aps = another_map();
-    let machine = Machine::new(config);
-    let kernel = Kernel::new();
-    kernel.run(&machine, |boot| {
-        kernel.init(boot, policy(Resync::Deferred));
-        assert!(kernel.bring_up(boot, &[1, 2]).is_empty());
-        // Firmware spoils their set, and the boot CPU runs on it. It was in line before, and is not
-        // compared again.
-        let mut spoilt = firmware_map();
-        spoilt.variable[0] = VariableMtrr::default();
-        machine.set_registers(0, &spoilt);
-        flush_tlb(boot);
-        boot.work(1000);
-        let met = kernel.resync(boot);
-        assert_eq!(met, Err(Error::Stuck { count: 1, first: 2 }));
-        assert_eq!(outcome(&kernel, 1).path, Path::Window);
-        let stale = machine.stale_entries(0);
-        assert!(stale.is_empty(), "{stale:?}");
-    });
+    let mut meant = 0;
+    for op in 1..150 {
+        let mut config = Config::new(2, 2);
+        config.scope = MtrrScope::Core;
+        let spoils = Scribble::custom(|_, map| map.variable[0] = VariableMtrr::default());
+        config.faults = vec![
+            Fault::new(2, At::WindowEntry(1), What::Stuck),
+            Fault::new(1, At::Op(op), What::Smm(spoils)),
+        ];
+        config.aps = another_map();
+        let machine = Machine::new(config);
+        let kernel = Kernel::new();
+        kernel.run(&machine, |boot| {
+            kernel.init(boot, policy(Resync::Deferred));
+            assert!(kernel.bring_up(boot, &[1, 2]).is_empty());
+            flush_tlb(boot);
+            boot.work(1000);
+            let mut want = firmware_map();
+            want.fixed[0] = 0;
+            let met = kernel.change(boot, &want);
+            assert_eq!(met, Err(Error::Stuck { count: 1, first: 2 }), "{op}");
+            meant += usize::from(outcome(&kernel, 1).path == Path::Window);
+            let stale = machine.stale_entries(0);
+            assert!(stale.is_empty(), "{op}: {stale:?}");
+        });
+    }
+    assert!(meant > 0, "no case was the one meant");
 }

@@ -69,7 +69,7 @@ fn live(mode: Resync, cpu: usize, op: u64) -> bool {
 fn a_leader_that_was_away_sees_who_came_meanwhile() {
     for mode in MODES {
         let struck = (1..).take_while(|op| live(mode, 0, *op)).count();
-        assert!(struck > 200, "{mode:?}: {struck}");
+        assert!(struck > 150, "{mode:?}: {struck}");
     }
 }
 

@@ -75,13 +75,14 @@ fn a_thread_that_finds_its_shared_set_in_line_already_drops_its_old_translations
 
 #[test]
 fn a_waiter_whose_sibling_writes_drops_its_old_translations_too() {
-    // CPU 2 is in line; then SMM rewrites the set of its core and CPU 3 comes up and mends it.
+    // CPU 3 is in line; then SMM rewrites the set of its core, and CPU 2 comes up and, whose turn is
+    // first, mends it.
     let machine = machine(2);
     let kernel = Kernel::new();
     let uses = Word::new(0);
     let use_data = |boot: &mut SimCpu<'_>| {
         let seen = uses.load(Ordering::Acquire);
-        boot.send_ipi(2);
+        boot.send_ipi(3);
         while uses.load(Ordering::Acquire) == seen {
             boot.pause_while(&uses, seen, u64::MAX);
         }
@@ -92,19 +93,20 @@ fn a_waiter_whose_sibling_writes_drops_its_old_translations_too() {
                 .sync
                 .boot_init(boot, 0, policy(Resync::Deferred))
                 .unwrap();
-            kernel.bring_up(boot, &[2]);
+            kernel.bring_up(boot, &[3]);
             let _ = kernel.resync(boot).unwrap();
             let mut broken = firmware_map();
             broken.def_type = broken.def_type.disabled();
-            machine.set_registers(2, &broken);
-            // CPU 2 touches `DATA` for the first time: uncachable.
+            machine.set_registers(3, &broken);
+            // CPU 3 touches `DATA` for the first time: uncachable.
             use_data(boot);
-            kernel.bring_up(boot, &[3]);
+            kernel.bring_up(boot, &[2]);
             machine.clear_log();
             let summary = kernel.resync(boot).unwrap();
             assert_eq!(summary.out_of_sync, 0);
-            assert_eq!(machine.counters(2).wrmsr, 0, "it only waited");
-            assert_eq!(outcome(&kernel, 3).path, Path::Window);
+            assert_eq!(machine.counters(3).wrmsr, 0, "it only waited");
+            assert_eq!(outcome(&kernel, 2).path, Path::Window);
+            assert_eq!(outcome(&kernel, 3).path, Path::Flush);
             use_data(boot);
         },
         |ap| {
@@ -114,8 +116,8 @@ fn a_waiter_whose_sibling_writes_drops_its_old_translations_too() {
             ap.sti();
             while ap.halt_until_ipi() {
                 let broken = !machine.registers(me).def_type.enabled();
-                let mended = machine.ops(3).iter().any(|op| matches!(op, Op::Wrmsr(..)));
-                if me == 2 && (broken || mended) {
+                let mended = machine.ops(2).iter().any(|op| matches!(op, Op::Wrmsr(..)));
+                if me == 3 && (broken || mended) {
                     ap.load(DATA);
                     let seen = uses.load(Ordering::Acquire);
                     uses.store(seen + 1, Ordering::Release);
@@ -127,8 +129,8 @@ fn a_waiter_whose_sibling_writes_drops_its_old_translations_too() {
         },
     );
     machine.check().unwrap();
-    assert!(machine.ops(2).contains(&Op::Load(DATA)));
-    assert!(machine.stale_entries(2).is_empty());
+    assert!(machine.ops(3).contains(&Op::Load(DATA)));
+    assert!(machine.stale_entries(3).is_empty());
 }
 
 #[test]

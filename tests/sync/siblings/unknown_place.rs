@@ -37,8 +37,8 @@ fn they_flush_after_a_window_of_anybody() {
             }
             assert_eq!(kernel.resync(boot).unwrap().out_of_sync, 0);
             assert_eq!(outcome(&kernel, 2).path, Path::Window);
-            assert_eq!(outcome(&kernel, 3).path, Path::InSync);
-            // They flush on their way out.
+            assert_eq!(outcome(&kernel, 3).path, Path::Flush);
+            // Others flush on their way out.
             boot.work(1_000_000);
             assert_no_stale_types(&machine, &format!("{mode:?}"));
         });
