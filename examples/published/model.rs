@@ -14,7 +14,7 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use mtrr_pat::atomic::{Ordering, Word};
 use mtrr_pat::cpu::CpuOps;
-use mtrr_pat::policy::{Policy, Resync};
+use mtrr_pat::policy::{CacheFlush, Policy, Resync};
 use mtrr_pat::sim::{Config, Costs, Machine, MtrrScope, S3, Scribble, SimCpu, Trampoline};
 use mtrr_pat::sync::CacheSync;
 use mtrr_pat::topology::Place;
@@ -166,6 +166,8 @@ impl Kernel {
         let Model { computer, mode, .. } = self.model;
         let policy = Policy {
             resync: mode,
+            // The kernels of the published figures flushed in every window.
+            cache_flush: CacheFlush::Always,
             ..Policy::DEFAULT
         };
         let scribble = Scribble::only_cores(1..computer.cores, Scribble::Off);

@@ -70,7 +70,7 @@ pub fn boot(cpus: usize, who: Who, work: Work) -> Came {
     let probe = |cpu: &mut SimCpu<'_>| {
         attempts.fetch_add(1, Ordering::Relaxed);
         cpu.work(work.attempt);
-        assert!(Platform::detect(cpu).mtrr.is_err());
+        assert!(Platform::detect(cpu).mtrr_refused.is_some());
     };
     let start = machine.run(
         |boot| {

@@ -142,8 +142,12 @@ impl<const CPUS: usize> CacheSync<CPUS> {
         match applied.map_err(Error::left) {
             Ok(()) | Err(Some(Left::UnusedPairs)) => {
                 compared.look(cpu)?;
-                confirm(compared)?;
-                applied
+                let confirmed = confirm(compared);
+                if confirmed.map_err(Error::left) == Err(Some(Left::Altered)) {
+                    confirmed
+                } else {
+                    applied.and(confirmed)
+                }
             }
             Err(Some(Left::RolledBack)) if !restored(cpu, compared) => {
                 applied.map_err(|error| error.with_left(Left::Altered))
