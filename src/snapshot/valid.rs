@@ -1,6 +1,7 @@
 //! Which word of a snapshot a processor would refuse.
 
 use super::Snapshot;
+use crate::error::Fixture;
 use crate::memtype::MemType;
 use crate::memtype::ReservedType;
 use crate::pat::Pat;
@@ -8,6 +9,20 @@ use crate::ranges::FIXED_RANGES;
 use crate::regs::{MsrAddr, MtrrCap, MtrrDefType, VariableMtrr};
 
 impl Snapshot {
+    /// What of a new target is of another machine than this one: it cannot be changed.
+    pub(crate) fn foreign(&self, target: &Self) -> Option<Fixture> {
+        let shown = self.fixed_dram_bits != target.fixed_dram_bits;
+        let parts = [
+            (self.phys_bits != target.phys_bits, Fixture::Width),
+            (self.cap != target.cap, Fixture::Mtrrcap),
+            (self.pat.is_some() != target.pat.is_some(), Fixture::Pat),
+            (shown || self.syscfg != target.syscfg, Fixture::Syscfg),
+            (self.top_mem2 != target.top_mem2, Fixture::TopMem2),
+        ];
+        let bad = parts.into_iter().find(|(bad, _)| *bad);
+        bad.map(|(_, part)| part)
+    }
+
     /// The first register whose word this machine would refuse: a reserved type, or bits above the
     /// physical address width. Pairs that are not in use count too: WRMSR looks at them as well.
     #[must_use]

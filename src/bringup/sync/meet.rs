@@ -6,7 +6,7 @@ use super::{CacheSync, Decided, RUNNING, Summary};
 use crate::atomic::Ordering;
 use crate::cpu::CpuOps;
 use crate::delta::Changes;
-use crate::error::{Error, Fixture};
+use crate::error::Error;
 use crate::program::masked;
 use crate::rendezvous::peers::Peers;
 use crate::rendezvous::{Agenda, Attended, Late, NoMeeting};
@@ -65,7 +65,7 @@ impl<const CPUS: usize> CacheSync<CPUS> {
         kick: impl FnMut(usize),
     ) -> Result<Summary, Error> {
         let (_, now) = self.target()?;
-        if let Some(part) = foreign(&now, target) {
+        if let Some(part) = now.foreign(target) {
             return Err(Error::ForeignTarget { part });
         }
         if let Some(msr) = target.first_invalid() {
@@ -221,20 +221,4 @@ impl<const CPUS: usize> CacheSync<CPUS> {
             Late { count, first } => Err(Error::Stuck { count, first }),
         }
     }
-}
-
-/// What a new target may not change: it is the machine's, not the kernel's.
-fn foreign(now: &Snapshot, target: &Snapshot) -> Option<Fixture> {
-    let syscfg = now.syscfg != target.syscfg || now.fixed_dram_bits != target.fixed_dram_bits;
-    let parts = [
-        (now.phys_bits != target.phys_bits, Fixture::Width),
-        (now.cap != target.cap, Fixture::Mtrrcap),
-        (now.pat.is_some() != target.pat.is_some(), Fixture::Pat),
-        (syscfg, Fixture::Syscfg),
-        (now.top_mem2 != target.top_mem2, Fixture::TopMem2),
-    ];
-    parts
-        .into_iter()
-        .find(|(bad, _)| *bad)
-        .map(|(_, part)| part)
 }
