@@ -27,7 +27,7 @@ fn new_map() -> Snapshot {
 fn the_target_is_not_replaced_while_an_ap_compares_itself() {
     let mut seen = BTreeSet::new();
     for aps in [Config::new(1, 1).boot, new_map()] {
-        for n in 0..300 {
+        for n in 0..100 {
             let mut config = Config::new(2, 1);
             config.aps = aps;
             let arrives = Fault::new(1, At::Start, What::Delay(100_000_000));
@@ -39,7 +39,7 @@ fn the_target_is_not_replaced_while_an_ap_compares_itself() {
                 kernel.start(boot, 1).unwrap();
                 machine.set_registers(0, &new_map());
                 let since = boot.rdtsc();
-                while boot.rdtsc() < since + 90_000 + 1_500 * n {
+                while boot.rdtsc() < since + 90_000 + 4_500 * n {
                     boot.work(7);
                 }
                 let starting = kernel.sync.state(1) == Ok(CpuState::Starting);
