@@ -18,6 +18,7 @@ pub(crate) mod target;
 mod waits;
 
 pub use self::slot::CpuState;
+pub(crate) use self::waits::Late;
 
 use self::deadline::Deadline;
 use self::peers::Peers;
@@ -32,24 +33,6 @@ const GATHER: u32 = 1;
 const COMMIT: u32 = 2;
 const ABORTED: u32 = 3;
 const ONE: u32 = 8;
-
-/// CPUs that were waited for in vain: how many, and the lowest number.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
-pub(crate) struct Late {
-    pub(crate) count: u32,
-    pub(crate) first: usize,
-}
-
-impl Late {
-    fn add(&mut self, cpu: usize) {
-        self.first = if self.count == 0 {
-            cpu
-        } else {
-            self.first.min(cpu)
-        };
-        self.count = self.count.saturating_add(1);
-    }
-}
 
 /// Why a meeting did not come about. Nothing was changed on any CPU.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -1,11 +1,28 @@
 //! The waits of a meeting, in which CPUs only look at each other's lines.
 
-use super::Late;
 use super::deadline::Deadline;
 use super::peers::Peers;
 use super::slot::{AT, DONE, PHASE, Slot};
 use crate::atomic::Ordering;
 use crate::cpu::CpuOps;
+
+/// CPUs that were waited for in vain: how many, and the lowest number.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub(crate) struct Late {
+    pub(crate) count: u32,
+    pub(crate) first: usize,
+}
+
+impl Late {
+    pub(super) fn add(&mut self, cpu: usize) {
+        self.first = if self.count == 0 {
+            cpu
+        } else {
+            self.first.min(cpu)
+        };
+        self.count = self.count.saturating_add(1);
+    }
+}
 
 impl<'a> Peers<'a> {
     /// Says what this CPU did in a meeting.
