@@ -224,11 +224,7 @@ impl<const CPUS: usize> CacheSync<CPUS> {
             if !self.attend_now(decided, cpu, number) {
                 match decided.policy.resync {
                     Resync::Deferred => check_in(cpu, slot),
-                    Resync::Early => {
-                        let peers = self.peers(decided, number);
-                        let mut compared = Compared::nothing(decided, peers);
-                        let _ = self.bring_in_line(cpu, &mut compared, Consent::Ask(kick));
-                    }
+                    Resync::Early => _ = self.sync_alone(decided, cpu, number, Consent::Ask(kick)),
                 }
             }
             slot.set_state(CpuState::Running);
@@ -258,6 +254,19 @@ impl<const CPUS: usize> CacheSync<CPUS> {
     #[must_use]
     pub const fn report(&self) -> Report<'_> {
         Report::of(&self.slots, &self.gate)
+    }
+
+    /// Compares this CPU and brings it in line, outside a rendezvous.
+    #[inline(never)] // one comparison at a time on the stack of those who call it
+    fn sync_alone<K: FnMut(usize)>(
+        &self,
+        decided: &Decided,
+        cpu: &mut impl CpuOps,
+        number: usize,
+        consent: Consent<K>,
+    ) -> Outcome {
+        let mut compared = Compared::nothing(decided, self.peers(decided, number));
+        self.bring_in_line(cpu, &mut compared, consent)
     }
 
     fn decided(&self) -> Result<&Decided, Error> {

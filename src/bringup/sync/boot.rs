@@ -1,6 +1,5 @@
 //! The beginning of a machine's life: what it can do, and what every CPU is to have.
 
-use super::compared::Compared;
 use super::in_line::ALONE;
 use super::{CacheSync, Decided, RUNNING, numbering};
 use crate::atomic::Ordering;
@@ -77,8 +76,7 @@ impl<const CPUS: usize> CacheSync<CPUS> {
         self.place(me, place, &decided)?;
         self.target.replace(&want.to_words());
         boot.set_state(CpuState::Running);
-        let mut compared = Compared::nothing(&decided, self.peers(&decided, me));
-        let outcome = self.bring_in_line(cpu, &mut compared, ALONE);
+        let outcome = self.sync_alone(&decided, cpu, me, ALONE);
         if let Some(error) = outcome
             .error
             .filter(|error| error.msr() == Some(MsrAddr::PAT))

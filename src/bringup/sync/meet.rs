@@ -124,6 +124,7 @@ impl<const CPUS: usize> CacheSync<CPUS> {
         attended == Attended::Done && self.work() != Work::Check
     }
 
+    #[inline(never)] // one comparison at a time on the stack of those who call it
     fn attended(&self, decided: &Decided, cpu: &mut impl CpuOps, number: usize) -> Attended {
         let peers = self.peers(decided, number);
         let meeting = match self.gate.called(peers) {

@@ -4,7 +4,6 @@
 
 use core::fmt;
 
-use super::compared::Compared;
 use super::in_line::ALONE;
 use super::{CacheSync, RUNNING, SUSPENDED};
 use crate::atomic::Ordering;
@@ -103,8 +102,7 @@ impl<const CPUS: usize> CacheSync<CPUS> {
         }
         boot.set_state(CpuState::Running);
         self.recount_unplaced();
-        let mut compared = Compared::nothing(decided, self.peers(decided, me));
-        let outcome = self.bring_in_line(cpu, &mut compared, ALONE);
+        let outcome = self.sync_alone(decided, cpu, me, ALONE);
         if outcome.error.is_none() {
             self.boot.phase.store(RUNNING, Ordering::Release);
         }
