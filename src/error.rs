@@ -14,7 +14,8 @@ pub enum Left {
     RolledBack = 1,
     /// Undoing failed too: the MTRRs are off (E=0), all memory is uncachable on this CPU.
     Torn = 2,
-    /// The map in force is the wanted one; only pairs that are not in use differ from it.
+    /// The map in force is the wanted one; only pairs that are not in use differ from it, or whether
+    /// SYSCFG shows RdMem and WrMem.
     UnusedPairs = 3,
     /// Somebody else, firmware perhaps, wrote to the registers after the wanted map was written and
     /// read back, or the old one put back: what is in force is neither.
@@ -27,7 +28,7 @@ impl fmt::Display for Left {
             Self::Unchanged => "nothing was changed",
             Self::RolledBack => "the old map was put back",
             Self::Torn => "MTRRs left off, all memory uncachable on this CPU",
-            Self::UnusedPairs => "the map is right, only pairs that are not in use differ",
+            Self::UnusedPairs => "the map is right, only what does not bear on it differs",
             Self::Altered => "somebody else wrote to the registers meanwhile, the map is neither the old one nor the wanted one",
         })
     }

@@ -122,7 +122,7 @@ pub enum WriteCombining {
 }
 
 impl Policy {
-    /// Early, the PAT left as the boot CPU has it, every flush the manuals ask for.
+    /// Early, the PAT left as the boot CPU has it, caches flushed where the change needs it.
     pub const DEFAULT: Self = Self {
         resync: Resync::Early,
         pat: PatChoice::Keep,

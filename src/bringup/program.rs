@@ -241,6 +241,7 @@ impl Plan {
             }
             pat.unwrap_or(Ok(()))
         };
+        let hidden = hidden.map_err(|error| error.with_left(Left::UnusedPairs));
         rest.and(unused).and(hidden)?;
         self.mtrr_error.map_or(Ok(()), Err)
     }

@@ -110,12 +110,6 @@ impl Gate {
         self.word.load(Ordering::Acquire) == number | ABORTED
     }
 
-    /// Ends whatever was going on. By the boot CPU, when all others lost their state.
-    pub(crate) fn reset(&self) {
-        let number = self.word.load(Ordering::Relaxed) & !PHASE;
-        self.word.store(number | ABORTED, Ordering::Release);
-    }
-
     /// Leads a meeting of every CPU that may run. Interrupts are masked throughout. On the boot CPU
     /// alone: another meeting can only be one that this call interrupts.
     pub(crate) fn lead<C: CpuOps>(

@@ -5,6 +5,7 @@ use crate::common::one_cpu::another_map;
 use crate::common::{Kernel, MODES, SCOPES, assert_all_equal, policy};
 use mtrr_pat::cpu::CpuOps;
 use mtrr_pat::policy::Resync;
+use mtrr_pat::report::Path;
 use mtrr_pat::sim::{Config, Machine, MtrrScope, Rule, S3, Scribble, SimCpu};
 use mtrr_pat::topology::Place;
 
@@ -96,5 +97,57 @@ fn without_it_interrupts_overtake_what_they_are_about() {
         let broken = machine.violations();
         assert!(broken.iter().all(|v| v.rule == Rule::KickOvertakesStore));
         assert!(!broken.is_empty(), "{mode:?}");
+    }
+}
+
+/// A kick whose first interrupt to each CPU gets lost.
+fn lossy<'run>(cpu: &SimCpu<'run>) -> impl FnMut(usize) + use<'run> {
+    let (ipis, mut called) = (cpu.ipis(), [false; 4]);
+    move |to| {
+        if core::mem::replace(&mut called[to], true) {
+            ipis.send(to);
+        }
+    }
+}
+
+/// A sibling that is asked to stand still, and a CPU that is
+/// called to a rendezvous, is called again at half the bound, and nobody is given up.
+#[test]
+fn one_lost_kick_delays_and_breaks_nothing() {
+    for mode in MODES {
+        let mut config = Config::new(2, 2);
+        config.scope = MtrrScope::Thread;
+        config.aps = another_map();
+        let machine = Machine::new(config);
+        let kernel = Kernel::new();
+        machine.run(
+            |boot| {
+                kernel.init(boot, policy(mode));
+                assert!(kernel.bring_up(boot, &[1, 2, 3]).is_empty());
+                if mode == Resync::Early {
+                    // CPU 2 was held for CPU 3, which was not postponed.
+                    let paths = kernel
+                        .sync
+                        .report()
+                        .cpus()
+                        .map(|cpu| cpu.outcome.unwrap().path);
+                    assert_eq!(paths.skip(1).collect::<Vec<_>>(), [Path::Window; 3]);
+                }
+                let kick = lossy(boot);
+                let summary = kernel.sync.resync(boot, 0, kick).unwrap();
+                assert_eq!((summary.cpus, summary.out_of_sync), (4, 0));
+            },
+            |ap| {
+                let kick = lossy(ap);
+                let had = kernel.sync.ap_online(ap, ap.number(), kick).unwrap();
+                assert_eq!(had.error, None);
+                kernel.signal(ap.number());
+                ap.sti();
+                while ap.halt_until_ipi() {}
+            },
+            |cpu| kernel.interrupt(cpu),
+        );
+        assert_all_equal(&machine, "all were called twice");
+        machine.check().unwrap();
     }
 }

@@ -77,7 +77,7 @@ impl Job<'_> {
             failed.with_left(left)
         });
         let hidden = exposed.and_then(|exposed| exposed.leave(cpu));
-        result.and(hidden)
+        result.and(hidden.map_err(|error| error.with_left(Left::UnusedPairs)))
     }
 
     /// Fixed, variable and PAT, then DEF_TYPE. Stops at the first that does not take its value.

@@ -96,7 +96,6 @@ impl<const CPUS: usize> CacheSync<CPUS> {
         if self.boot.phase.load(Ordering::Acquire) != SUSPENDED {
             return Err(Error::WrongPhase);
         }
-        self.gate.reset();
         for slot in self.declared.used(&self.slots) {
             slot.reset(CpuState::Absent);
         }

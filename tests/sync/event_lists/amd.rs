@@ -7,7 +7,7 @@ use mtrr_pat::pat::Pat;
 use mtrr_pat::policy::AmdFixed;
 use mtrr_pat::program::Need;
 use mtrr_pat::regs::SysCfg;
-use mtrr_pat::sim::{CR0_KERNEL, Config, Op};
+use mtrr_pat::sim::{At, CR0_KERNEL, Config, Fault, Op, What};
 use mtrr_pat::snapshot::Snapshot;
 
 const SYSCFG: u32 = 0xc001_0010;
@@ -150,6 +150,30 @@ fn a_bit_19_that_firmware_left_set_is_cleared_and_the_types_are_restored() {
     let ran = amd(have, want).run();
     assert_eq!((ran.result, ran.need), (Ok(()), Need::Window));
     assert_eq!(ran.machine.registers(0).fixed, want.fixed);
+}
+
+#[test]
+fn a_bit_19_that_cannot_be_cleared_is_told_and_the_types_are_right() {
+    let want = amd_map();
+    let mut have = want;
+    have.syscfg = Some(have.syscfg.unwrap() | SysCfg::MTRR_FIX_DRAM_MOD_EN);
+    have.fixed[5] = 0x1c1c_1c1c_1c1c_1c1c;
+    for what in [What::Ignored, What::Gp] {
+        let mut case = amd(have, want);
+        case.config.faults = vec![Fault::new(0, At::Wrmsr(5), what)]; // after the four of the probe
+        let ran = case.run();
+        let error = ran.result.unwrap_err();
+        assert!(error.to_string().contains("the map is right"), "{error}");
+        let types = |word: &u64| word & 0x0707_0707_0707_0707;
+        let left = ran.machine.registers(0);
+        assert!(
+            left.fixed
+                .iter()
+                .map(types)
+                .eq(want.fixed.iter().map(types))
+        );
+        assert_eq!(left.fixed[5] & 0x1818_1818_1818_1818, 0x1818_1818_1818_1818);
+    }
 }
 
 #[test]
