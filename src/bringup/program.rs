@@ -118,6 +118,11 @@ impl Plan {
         Ok(())
     }
 
+    /// This CPU has run before: what it cached then may be there still, though it comes with CD set.
+    pub(crate) const fn ran_before(&mut self) {
+        self.fresh = false;
+    }
+
     /// What is to be written; `want` is the target this plan was made for.
     #[must_use]
     pub const fn delta<'a>(&'a self, want: &'a Snapshot) -> Delta<'a> {

@@ -127,7 +127,8 @@ impl Gate {
             if self.open() {
                 return Err(NoMeeting::Busy);
             }
-            let number = (self.word.own() & !PHASE).wrapping_add(ONE);
+            // 0 is the number of no meeting.
+            let number = (self.word.own() & !PHASE).wrapping_add(ONE).max(ONE);
             self.work.store(agenda.work, Ordering::Release);
             if let Err(missing) = self.gather(peers, cpu, number, agenda.kick) {
                 self.word.store(number | ABORTED, Ordering::Release);

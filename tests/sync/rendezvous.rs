@@ -1,6 +1,7 @@
 //! Deferred resync, run-time change and check: all meet, or nothing is changed.
 
 mod attendance;
+mod back_to_back;
 mod compare_before_window;
 mod cost;
 mod declared_while_open;

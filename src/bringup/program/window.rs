@@ -63,7 +63,10 @@ impl Job<'_> {
     /// The part with E clear. Nothing may be written while the old map is in force, and the new one
     /// is in force only once every register of it has been read back.
     fn reprogram(&self, cpu: &mut impl CpuOps, cr4: u64) -> Result<(), Error> {
-        put(cpu, self.disable())?;
+        put(cpu, self.disable()).map_err(|error| match error {
+            Error::ReadBackFault { .. } => error.with_left(Left::Torn),
+            _ => error,
+        })?;
         if self.flush {
             cpu.wbinvd();
         }

@@ -16,6 +16,8 @@ pub(crate) struct Declared {
     used: Word,
     /// 1 while a CPU of unknown place may run: any two CPUs may share a core then.
     unplaced: Word,
+    /// How often it changed who may be whose sibling.
+    changes: Word,
 }
 
 impl Declared {
@@ -24,6 +26,7 @@ impl Declared {
             Self {
                 used: Word::new(0),
                 unplaced: Word::new(0),
+                changes: Word::new(0),
             }
         }
     }
@@ -48,7 +51,17 @@ impl Declared {
 
     /// From now on some place is not known, or all are.
     pub(crate) fn set_unplaced(&self, unplaced: bool) {
-        self.unplaced.store(u32::from(unplaced), Ordering::Release);
+        if self.unplaced() != unplaced {
+            self.unplaced.store(u32::from(unplaced), Ordering::Release);
+            self.note_move();
+        }
+    }
+
+    /// Siblings of before may be none any more: what was summed up over them says nothing now.
+    pub(crate) fn note_move(&self) {
+        let changes = self.changes.load(Ordering::Relaxed);
+        self.changes
+            .store(changes.wrapping_add(1), Ordering::Release);
     }
 }
 
@@ -95,10 +108,10 @@ impl<'a> Peers<'a> {
         })
     }
 
-    /// Windows all siblings have opened so far.
+    /// Windows all siblings have opened so far; another sum whenever they are others.
     pub(crate) fn sibling_windows(self) -> WindowCount {
         let windows = |(_, slot): (usize, &Slot)| slot.handshake.windows.count();
-        let none = WindowCount::default();
+        let none = WindowCount::among(self.declared.changes.load(Ordering::Acquire));
         self.siblings().map(windows).fold(none, WindowCount::and)
     }
 

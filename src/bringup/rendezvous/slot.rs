@@ -142,6 +142,11 @@ impl Windows {
 }
 
 impl WindowCount {
+    /// No window, among the siblings there are after so many changes of who they are.
+    pub(crate) const fn among(changes: u32) -> Self {
+        Self((changes as u64) << 48)
+    }
+
     pub(crate) const fn and(self, other: Self) -> Self {
         Self(self.0.wrapping_add(other.0))
     }

@@ -84,7 +84,8 @@ impl<const CPUS: usize> CacheSync<CPUS> {
             // Found out once: no other CPU tries it again.
             decided.platform.pat = Err(error);
             want.pat = None;
-            self.target.replace(&want.to_words());
+            let epoch = self.target.replace(&want.to_words());
+            boot.record.epoch.store(epoch, Ordering::Relaxed);
         }
         let Decided { platform, .. } = self.decided.call_once(|| decided);
         self.boot.phase.store(RUNNING, Ordering::Release);

@@ -47,12 +47,16 @@ impl<'a> Compared<'a> {
         let Decided {
             platform, policy, ..
         } = self.decided;
-        let word = self.peers.mine().map(|slot| &slot.record.cap);
+        let slot = self.peers.mine();
+        let word = slot.map(|slot| &slot.record.cap);
         let known = word.map_or(0, |word| word.load(Ordering::Relaxed));
         let cap = (known != 0).then_some(MtrrCap::from_raw(u64::from(known & !READ)));
         let looked = self.plan.look(cpu, &self.want, platform, policy, cap);
         if let (Some(word), Some(cap)) = (word, self.plan.cap()) {
             word.store(cap.raw() as u32 | READ, Ordering::Relaxed);
+        }
+        if slot.is_none_or(|slot| slot.handshake.windows.count() != WindowCount::default()) {
+            self.plan.ran_before();
         }
         looked
     }

@@ -131,6 +131,9 @@ impl<const CPUS: usize> CacheSync<CPUS> {
                 other.next.store(next, Ordering::Release);
             }
         }
+        if before != UNPLACED {
+            self.declared.note_move();
+        }
         let same_core = |slot: &&Slot| slot.handshake.core.load(Ordering::Relaxed) == core;
         let sibling = used.iter().filter(|_| core != UNPLACED).find(same_core);
         me.core.store(core, Ordering::Release);

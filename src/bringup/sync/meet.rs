@@ -100,7 +100,7 @@ impl<const CPUS: usize> CacheSync<CPUS> {
     pub fn attend(&self, cpu: &mut impl CpuOps, number: usize) -> Result<Attendance, Error> {
         let decided = self.decided()?;
         self.slot(number)?;
-        match self.attended(decided, cpu, number) {
+        match self.attended(decided, cpu, number).0 {
             Attended::NotNow => Ok(Attendance::NotNow),
             Attended::Aborted => Ok(Attendance::CalledOff),
             Attended::Done => Ok(Attendance::Done),
@@ -120,16 +120,24 @@ impl<const CPUS: usize> CacheSync<CPUS> {
         cpu: &mut impl CpuOps,
         number: usize,
     ) -> bool {
-        let attended = self.attended(decided, cpu, number);
-        attended == Attended::Done && self.work() != Work::Check
+        let (attended, work) = self.attended(decided, cpu, number);
+        attended == Attended::Done && work != Work::Check
     }
 
     #[inline(never)] // one comparison at a time on the stack of those who call it
-    fn attended(&self, decided: &Decided, cpu: &mut impl CpuOps, number: usize) -> Attended {
+    fn attended(
+        &self,
+        decided: &Decided,
+        cpu: &mut impl CpuOps,
+        number: usize,
+    ) -> (Attended, Work) {
         let peers = self.peers(decided, number);
-        let meeting = match self.gate.called(peers) {
+        let called = self.gate.called(peers);
+        // Before this CPU has arrived: once it is done, the next meeting may be about something else.
+        let work = self.work();
+        let meeting = match called {
             Ok(meeting) => meeting,
-            Err(nothing) => return nothing,
+            Err(nothing) => return (nothing, work),
         };
         let attended = masked(cpu, |cpu| {
             let mut compared = Compared::nothing(decided, peers);
@@ -143,7 +151,7 @@ impl<const CPUS: usize> CacheSync<CPUS> {
         }
         // Siblings may have had windows; after a missed turn one may still be open.
         peers.flush_after_siblings(cpu, attended == Attended::Done);
-        attended
+        (attended, work)
     }
 
     /// This CPU's step, or what it means that a sibling did not finish before its turn came.

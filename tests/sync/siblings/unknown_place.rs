@@ -157,3 +157,35 @@ fn a_start_that_is_refused_leaves_nobody_of_unknown_place() {
         },
     );
 }
+
+/// Who counts as a sibling changes while a CPU of unknown place is there: sums over other CPUs are not
+/// compared. CPU 2 sees a window of a stranger, and then one of its real sibling.
+#[test]
+fn a_window_of_a_sibling_is_not_taken_for_one_of_a_stranger() {
+    let mut config = Config::new(3, 2);
+    config.scope = MtrrScope::Core;
+    let machine = Machine::new(config);
+    let kernel = Kernel::new();
+    kernel.run(&machine, |boot| {
+        kernel.init(boot, policy(Resync::Early));
+        assert!(kernel.bring_up(boot, &[2]).is_empty());
+        kernel.start_at(boot, 4, Place::Unknown).unwrap();
+        assert!(kernel.wait_for(boot, 4));
+        machine.set_registers(4, &another_map());
+        assert_eq!(kernel.resync(boot).unwrap().out_of_sync, 0);
+        kernel.sync.offline(4).unwrap();
+        assert!(kernel.bring_up(boot, &[3]).is_empty());
+        machine.set_registers(3, &another_map());
+        let before = machine.counters(2).cr4_writes;
+        let met = kernel.resync(boot).unwrap();
+        assert_eq!((met.cpus, met.out_of_sync), (3, 0));
+        assert!(
+            machine.counters(2).cr4_writes > before,
+            "it flushes its TLB"
+        );
+    });
+    for cpu in [0, 2, 3] {
+        assert!(machine.stale_entries(cpu).is_empty(), "CPU {cpu}");
+    }
+    machine.check().unwrap();
+}
