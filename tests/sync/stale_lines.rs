@@ -1,17 +1,18 @@
 //! No stale and no dirty line after any change of memory types: every pair of MTRR type and PAT type,
 //! every state a line can be in, on the simulated caches. WBINVD exactly where it is owed.
 
+use crate::common::{Kernel, policy};
 use mtrr_pat::cacheability::InForce;
 use mtrr_pat::combine::CombineRule;
 use mtrr_pat::cpu::{CR0_CD, CR4_PGE, CpuOps};
 use mtrr_pat::memtype::{MemType, PatType};
 use mtrr_pat::pat::Pat;
 use mtrr_pat::platform::Platform;
-use mtrr_pat::policy::Policy;
+use mtrr_pat::policy::{Policy, Resync};
 use mtrr_pat::program::Plan;
 use mtrr_pat::regs::{FIXED_COUNT, MsrAddr, MtrrDefType, VariableMtrr};
 use mtrr_pat::sim::{
-    CR0_KERNEL, Config, Machine, Mapping, MtrrScope, Rule, SimCpu, Vendor, firmware_map,
+    CR0_KERNEL, Config, Counters, Machine, Mapping, MtrrScope, Rule, SimCpu, Vendor, firmware_map,
 };
 use mtrr_pat::snapshot::Snapshot;
 
@@ -396,4 +397,36 @@ fn a_siblings_old_translations_undo_a_flush() {
     };
     assert_eq!(left(true), (0, vec![]));
     assert_eq!(left(false), (1, vec![Rule::StaleTlb]));
+}
+
+/// Threads share their registers: the second one of a core opens no window, but what its old
+/// translations may have filled the cache with after the first one's flush has to go, if the change
+/// takes cacheability away; and nothing is flushed where it does not.
+#[test]
+fn the_second_thread_of_a_core_flushes_after_the_first_ones_window() {
+    let mut config = Config::new(2, 2);
+    config.scope = MtrrScope::Core;
+    let machine = Machine::new(config);
+    let kernel = Kernel::new();
+    kernel.run(&machine, |boot| {
+        kernel.init(boot, policy(Resync::Early));
+        assert!(kernel.bring_up(boot, &[1, 2, 3]).is_empty());
+        let (_, cached) = kernel.sync.target().unwrap();
+        let mut uncached = cached;
+        let uc = VariableMtrr::from_block(BLOCK, 1 << 20, MemType::Uncachable, cached.phys_bits);
+        uncached.variable[cached.variable_count() - 1] = uc.unwrap();
+        for (want, windows, flushes) in [
+            (uncached, [1, 0, 1, 0], [2, 1, 2, 1]),
+            (cached, [1, 0, 1, 0], [0; 4]),
+        ] {
+            let before = [0, 1, 2, 3].map(|cpu| machine.counters(cpu));
+            assert_eq!(kernel.change(boot, &want).unwrap().out_of_sync, 0);
+            let now = [0, 1, 2, 3].map(|cpu| machine.counters(cpu));
+            let since =
+                |of: fn(&Counters) -> u64| [0, 1, 2, 3].map(|n| of(&now[n]) - of(&before[n]));
+            assert_eq!(since(|counters| counters.windows), windows);
+            assert_eq!(since(|counters| counters.wbinvd), flushes);
+        }
+    });
+    machine.check().unwrap();
 }

@@ -355,3 +355,22 @@ fn while_one_rendezvous_is_led_another_is_busy() {
         machine.check().unwrap();
     }
 }
+
+/// A CPU that comes back checks in, and is not online before the rendezvous, whatever it held before.
+#[test]
+fn a_cpu_that_comes_back_holds_nothing_until_it_is_compared() {
+    let machine = Machine::new(Config::new(2, 1));
+    let kernel = Kernel::new();
+    kernel.run(&machine, |boot| {
+        kernel.init(boot, policy(Resync::Deferred));
+        assert!(kernel.bring_up(boot, &[1]).is_empty());
+        assert_eq!(kernel.sync.online(), 1);
+        let _ = kernel.resync(boot).unwrap();
+        assert_eq!(kernel.sync.online(), 2);
+        kernel.sync.offline(1).unwrap();
+        assert!(kernel.bring_up(boot, &[1]).is_empty());
+        assert_eq!(kernel.sync.online(), 1);
+        let _ = kernel.resync(boot).unwrap();
+        assert_eq!(kernel.sync.online(), 2);
+    });
+}
