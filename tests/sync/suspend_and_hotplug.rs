@@ -9,7 +9,8 @@ use mtrr_pat::error::{Error, Left};
 use mtrr_pat::policy::Resync;
 use mtrr_pat::report::Path;
 use mtrr_pat::sim::{
-    At, Config, Fault, Machine, MtrrScope, S3, Schedule, Scribble, SimCpu, What, firmware_map,
+    At, Config, Fault, Machine, MtrrScope, S3, Schedule, Scribble, SimCpu, Trampoline, What,
+    firmware_map,
 };
 use mtrr_pat::snapshot::Snapshot;
 
@@ -373,4 +374,50 @@ fn a_cpu_that_comes_back_holds_nothing_until_it_is_compared() {
         let _ = kernel.resync(boot).unwrap();
         assert_eq!(kernel.sync.online(), 2);
     });
+}
+
+/// CPU 2 runs a guest, which an interrupt ends; its sibling is plugged in beside it and differs. With
+/// caching on in the trampoline the guest never runs while the core's caches are off.
+#[test]
+fn a_sibling_comes_up_beside_a_guest() {
+    for scope in SCOPES {
+        let mut config = Config::new(2, 2);
+        config.scope = scope;
+        config.aps = another_map();
+        config.trampoline = Trampoline::EnablesCaching;
+        let machine = Machine::new(config);
+        let kernel = Kernel::new();
+        let done = Word::new(0);
+        machine.run(
+            |boot| {
+                kernel.init(boot, policy(Resync::Early));
+                assert!(kernel.bring_up(boot, &[2]).is_empty());
+                machine.clear_log();
+                assert!(kernel.bring_up(boot, &[3]).is_empty());
+                done.store(1, Ordering::Release);
+            },
+            |ap| {
+                if ap.number() != 2 {
+                    return kernel.ap(ap);
+                }
+                let had = kernel.sync.ap_online(ap, 2, |_| {}).unwrap();
+                assert_eq!(had.error, None);
+                kernel.signal(2);
+                ap.sti();
+                while done.load(Ordering::Acquire) == 0 {
+                    ap.work(500);
+                }
+            },
+            |cpu| kernel.interrupt(cpu),
+        );
+        let three = outcome(&kernel, 3);
+        assert_eq!(
+            (three.path == Path::Window, three.error),
+            (scope == MtrrScope::Thread, None)
+        );
+        let guest = machine.counters(2);
+        assert!(guest.work > 0 && guest.uncached_work == 0, "{guest:?}");
+        assert_eq!(guest.interrupts > 0, scope == MtrrScope::Thread);
+        machine.check().unwrap();
+    }
 }
