@@ -30,7 +30,7 @@ pub enum Op {
     Cr4(u64),
     /// WBINVD.
     Wbinvd,
-    /// CLFLUSH.
+    /// MFENCE.
     Mfence,
     /// PUSHF: RFLAGS.IF.
     ReadIf(bool),
