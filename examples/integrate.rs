@@ -3,30 +3,39 @@
 //! `cargo run --features sim --example integrate`
 
 // README
-use mtrr_pat::{cpu::CpuOps, error::Error, policy::Policy, report::Outcome, sync::CacheSync};
+use mtrr_pat::prelude::*;
+
 static SYNC: CacheSync<64> = CacheSync::new();
-/// Boot CPU, before any AP runs. On hardware `cpu` is `unsafe { NativeCpu::claim() }`; the policy
-/// may come from a command line: `Policy::DEFAULT.with_command_line("mtrr_pat=early,pat=linux")`.
+
+/// Boot CPU, before any AP runs. On hardware: `let cpu = &mut unsafe { NativeCpu::claim() };`
 fn boot(cpu: &mut impl CpuOps, policy: Policy) -> Result<Outcome, Error> {
-    SYNC.boot_init(cpu, 0, policy)
+    // SAFETY: no AP runs yet.
+    unsafe { SYNC.boot_init(cpu, 0, policy) }
 }
-/// Boot CPU, interrupts masked until the SIPI is sent; then `hold_point` until `state` is `Running`.
+
+/// Boot CPU, before the SIPI of CPU `n`; interrupts stay masked until that is sent.
 fn before_sipi(cpu: &mut impl CpuOps, n: usize, apic_id: u32) -> Result<(), Error> {
-    SYNC.starting(cpu, n, mtrr_pat::topology::Place::Apic(apic_id))
+    // SAFETY: the SIPI goes to this id, and makes it CPU `n`.
+    unsafe { SYNC.starting(cpu, n, Place::Apic(apic_id)) }
 }
-/// CPU `n`, first thing; `kick(m)` interrupts CPU `m`. Then it takes interrupts.
+
+/// AP `n`, first thing; `kick(m)` sends CPU `m` an interrupt. Then it takes interrupts.
 fn ap_entry(cpu: &mut impl CpuOps, n: usize, kick: impl FnMut(usize)) -> Result<Outcome, Error> {
     SYNC.ap_online(cpu, n, kick)
 }
-/// The kick's handler: stand still for a sibling, or take part in a rendezvous.
-fn kicked(cpu: &mut impl CpuOps, n: usize) -> Result<(), Error> {
-    let held = SYNC.hold_point(cpu, n);
-    SYNC.attend(cpu, n).and(held)
+
+/// CPU `n`, in the handler of that interrupt.
+fn kicked(cpu: &mut impl CpuOps, n: usize) -> Result<Attendance, Error> {
+    SYNC.attend(cpu, n)
 }
 // README
 
-use mtrr_pat::rendezvous::CpuState;
+use mtrr_pat::layout::{Edit, Fitted, LayoutError, Region};
+use mtrr_pat::memtype::MemType;
 use mtrr_pat::sim::{Config, Machine, S3, Scribble, SimCpu};
+
+/// Steps of the wait for one AP before it is given up: each of 10 microseconds here.
+const PATIENCE: u32 = 100_000;
 
 /// What the kernel does between the calls: send SIPIs and wait.
 fn start_aps(cpu: &mut SimCpu<'_>) -> Result<(), Error> {
@@ -36,9 +45,12 @@ fn start_aps(cpu: &mut SimCpu<'_>) -> Result<(), Error> {
         before_sipi(cpu, n, apic_id)?;
         cpu.send_init_sipi(n);
         cpu.sti(); // a sibling that comes up may have to hold this CPU
+        let mut steps = 0;
         while SYNC.state(n)? != CpuState::Running {
             SYNC.hold_point(cpu, 0)?;
             cpu.work(10_000);
+            steps += 1;
+            assert!(steps < PATIENCE, "an INIT for CPU {n}, and `offline`");
         }
     }
     let ipis = cpu.ipis();
@@ -46,22 +58,53 @@ fn start_aps(cpu: &mut SimCpu<'_>) -> Result<(), Error> {
     // Formatted first: reading the report lets other simulated CPUs run, and they may print too.
     let report = SYNC.report().to_string();
     println!("{report}\n{summary}\n");
-    Ok(())
+    summary.ok()
+}
+
+/// The map of now, with a frame buffer in write-combining.
+fn with_framebuffer(now: &Snapshot) -> Result<Fitted, LayoutError> {
+    let mut edit = Edit::of(now)?;
+    edit.ram_end(1 << 32); // as the firmware's memory map says
+    edit.set(Region::mmio(
+        0xd000_0000,
+        0xd100_0000,
+        MemType::WriteCombining,
+    ))?;
+    edit.fit()
+}
+
+/// The same on every CPU at once.
+fn framebuffer(cpu: &mut SimCpu<'_>) -> Result<(), Error> {
+    let (_, now) = SYNC.target()?;
+    let fitted = with_framebuffer(&now).expect("or it is left to the page tables");
+    println!("frame buffer: {fitted}");
+    let ipis = cpu.ipis();
+    // SAFETY: what changes is the frame buffer.
+    let changed = unsafe { SYNC.change(cpu, 0, &fitted.target, |n| ipis.send(n)) };
+    let summary = changed?;
+    println!("{summary}\n");
+    summary.ok()
 }
 
 fn life(cpu: &mut SimCpu<'_>) -> Result<(), Error> {
     let policy = Policy::DEFAULT.with_command_line("quiet mtrr_pat=early,pat=linux");
-    let outcome = boot(cpu, policy.expect("words this crate knows"))?;
+    // A mistake is logged, and the rest is taken.
+    let outcome = boot(cpu, policy.unwrap_or_else(PolicyError::warned))?;
     println!("boot CPU: {outcome}");
+    outcome.ok()?;
     start_aps(cpu)?;
-    SYNC.suspend(cpu)?;
-    for n in 1..cpu.machine().config().cpus() {
-        SYNC.offline(n)?;
-    }
+    framebuffer(cpu)?;
+    SYNC.suspend(cpu, 0)?;
     cpu.s3(&S3::all(Scribble::Off));
-    let outcome = SYNC.boot_resume(cpu, 0)?;
+    // SAFETY: the APs wait for a SIPI.
+    let outcome = unsafe { SYNC.boot_resume(cpu, 0) }?;
     println!("boot CPU after S3: {outcome}");
-    start_aps(cpu)
+    outcome.ok()?;
+    start_aps(cpu)?;
+    let ipis = cpu.ipis();
+    let summary = SYNC.check(cpu, 0, |n| ipis.send(n))?;
+    println!("compared once more: {summary}");
+    summary.ok()
 }
 
 fn main() -> Result<(), Error> {
@@ -70,8 +113,8 @@ fn main() -> Result<(), Error> {
         life,
         |ap| {
             let (n, ipis) = (ap.number(), ap.ipis());
-            let online = ap_entry(ap, n, |sibling| ipis.send(sibling));
-            let outcome = online.expect("the AP was declared starting");
+            let outcome = ap_entry(ap, n, |sibling| ipis.send(sibling));
+            let outcome = outcome.expect("it was declared starting");
             assert_eq!(outcome.error, None, "nothing is wrong with this machine");
             ap.sti();
             while ap.halt_until_ipi() {}

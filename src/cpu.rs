@@ -48,8 +48,13 @@ pub struct CpuidWords {
 ///
 /// Implemented by [`native::NativeCpu`] for real hardware and by the simulated machine. Each
 /// method is one instruction, so that an event log shows the order of them, which is what this
-/// crate is about.
-pub trait CpuOps {
+/// crate is about. What could break memory in the wrong hands is `unsafe` to call.
+///
+/// # Safety
+/// A value stands for the processor that executes the code that holds it: each method executes its
+/// instruction there, and says of it what is so. Others are told on its word that this CPU stands still,
+/// or has the registers they have.
+pub unsafe trait CpuOps {
     /// RDMSR.
     ///
     /// # Errors
@@ -59,20 +64,34 @@ pub trait CpuOps {
     ///
     /// # Errors
     /// [`MsrFault`] when the register or the value is refused; nothing was written.
-    fn wrmsr(&mut self, msr: MsrAddr, value: u64) -> Result<(), MsrFault>;
+    ///
+    /// # Safety
+    /// What the register does with this value keeps every promise the running code relies on: about
+    /// the memory it uses, and about who else shares the register.
+    unsafe fn wrmsr(&mut self, msr: MsrAddr, value: u64) -> Result<(), MsrFault>;
     /// MOV from CR0.
     fn read_cr0(&mut self) -> u64;
     /// MOV to CR0.
-    fn write_cr0(&mut self, value: u64);
+    ///
+    /// # Safety
+    /// `value` is what was read but for CD and NW, never NW without CD; while CD is set, no other thread
+    /// of the core relies on its caches.
+    unsafe fn write_cr0(&mut self, value: u64);
     /// MOV from CR3.
     fn read_cr3(&mut self) -> u64;
     /// MOV to CR3 of what was read from it: flushes the non-global TLB entries of this address
     /// space on this logical processor.
-    fn write_cr3(&mut self, value: u64);
+    ///
+    /// # Safety
+    /// `value` is what was read, with nothing in between that changes it.
+    unsafe fn write_cr3(&mut self, value: u64);
     /// MOV from CR4.
     fn read_cr4(&mut self) -> u64;
     /// MOV to CR4. Toggling PGE flushes every TLB entry of this logical processor.
-    fn write_cr4(&mut self, value: u64);
+    ///
+    /// # Safety
+    /// `value` is what was read but for PGE.
+    unsafe fn write_cr4(&mut self, value: u64);
     /// WBINVD: writes back and invalidates the caches.
     fn wbinvd(&mut self);
     /// MFENCE: every earlier load and store of this CPU is done before any later one. Never a locked

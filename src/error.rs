@@ -112,16 +112,40 @@ pub enum Error {
         /// Its number.
         cpu: usize,
     },
-    /// A CPU was declared starting, came online or came to a meeting a second time. Nothing was changed
-    /// on it.
+    /// A CPU came online or to a rendezvous a second time: two run with one number, or one call too
+    /// many. Nothing was changed on it.
     ArrivedTwice {
         /// Its number.
         cpu: usize,
     },
+    /// A CPU was declared starting that runs or is starting already, as far as was declared. Nothing was
+    /// changed; one that was given up is declared offline first.
+    AlreadyDeclared {
+        /// Its number.
+        cpu: usize,
+    },
+    /// A CPU came with a number that was declared with another APIC id: the place that was declared is
+    /// wrong (a MADT's processor UID is not an APIC id), or the number is. Nothing was changed on it;
+    /// until the number is declared offline, no CPU turns its caches off but in a rendezvous.
+    ApicIdDiffers {
+        /// The number given.
+        cpu: usize,
+        /// The APIC id it was declared with.
+        declared: u32,
+        /// The APIC id of the CPU that came.
+        own: u32,
+    },
+    /// A CPU was declared with the APIC id of another that may run. It is not declared: do not start it.
+    ApicIdTaken {
+        /// The id.
+        apic_id: u32,
+        /// The number of the CPU that has it.
+        by: usize,
+    },
     /// Another rendezvous is being led, or is open. Nothing was changed.
     Busy,
     /// CPUs did not come to the rendezvous in time: they do not run, do not take the interrupt, or its
-    /// handler does not attend. Nothing was changed on any CPU.
+    /// handler does not attend. Nothing was changed on any CPU; the report names all of them.
     Missing {
         /// How many.
         count: u32,
@@ -163,9 +187,21 @@ pub enum Error {
         /// What differs.
         part: Fixture,
     },
-    /// The operation makes no sense now: a resume without a suspend, a change while suspended. Nothing
-    /// was changed.
-    WrongPhase,
+    /// The machine is suspended: until `boot_resume` has succeeded, or `suspend_aborted`, no CPU starts
+    /// and none meet. Nothing was changed.
+    Suspended,
+    /// The machine is not suspended. Nothing was changed.
+    NotSuspended,
+    /// A bound of the policy is so short that no healthy CPU could keep it. Nothing was changed.
+    BoundTooShort {
+        /// Its name on the command line.
+        bound: &'static str,
+    },
+    /// CPUs are not in line after a rendezvous in which everybody finished: the report says why.
+    OutOfSync {
+        /// How many.
+        count: u32,
+    },
     /// Only the boot CPU may do this. Nothing was changed.
     NotBootCpu {
         /// The number given.
@@ -258,15 +294,25 @@ impl fmt::Display for Error {
                 )
             }
             Self::ArrivedTwice { cpu } => {
+                write!(f, "CPU {cpu} came a second time; left as it is")
+            }
+            Self::AlreadyDeclared { cpu } => {
                 write!(
                     f,
-                    "CPU {cpu} was declared or came a second time; left as it is"
+                    "CPU {cpu} is starting or running already; nothing was changed"
                 )
+            }
+            Self::ApicIdDiffers { cpu, declared, own } => write!(
+                f,
+                "CPU {cpu} was declared with APIC id {declared:#x}, and came with {own:#x}; left as it is"
+            ),
+            Self::ApicIdTaken { apic_id, by } => {
+                write!(f, "APIC id {apic_id:#x} is CPU {by}'s; not declared")
             }
             Self::Busy => f.write_str("another rendezvous is under way; nothing was changed"),
             Self::Missing { count, first } => write!(
                 f,
-                "{count} CPU(s) did not come to the rendezvous, CPU {first} first; nothing was changed"
+                "{count} CPU(s) did not come to the rendezvous, CPU {first} first; nothing was changed, the report names them"
             ),
             Self::Stuck { count, first } => write!(
                 f,
@@ -300,10 +346,22 @@ impl fmt::Display for Error {
                     "the target is of another machine: {part} differs; nothing was changed"
                 )
             }
-            Self::WrongPhase => f.write_str(
-                "between suspend and boot_resume no CPU starts or meets, and nothing is resumed \
-                 without a suspend; nothing was changed",
+            Self::Suspended => f.write_str(
+                "the machine is suspended until boot_resume has succeeded; nothing was changed",
             ),
+            Self::NotSuspended => f.write_str("the machine is not suspended; nothing was changed"),
+            Self::BoundTooShort { bound } => {
+                write!(
+                    f,
+                    "the bound `{bound}` of the policy is under 10 us; nothing was changed"
+                )
+            }
+            Self::OutOfSync { count } => {
+                write!(
+                    f,
+                    "{count} CPU(s) not in line after the rendezvous; the report says why"
+                )
+            }
             Self::NotBootCpu { cpu, boot } => {
                 write!(
                     f,

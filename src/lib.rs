@@ -72,5 +72,7 @@ mod bringup;
 pub use analysis::{compare, diagnose, layout, lookup, reserve};
 pub use bringup::{cacheability, delta, program, rendezvous, report, sync};
 
+pub mod prelude;
+
 #[cfg(feature = "sim")]
 pub mod sim;

@@ -6,6 +6,7 @@
 mod identity;
 
 use core::fmt;
+use core::num::NonZeroU64;
 
 use self::identity::{Identity, physical_address_size, tme_bits};
 use crate::combine::CombineRule;
@@ -55,6 +56,8 @@ pub struct Platform {
     pub hypervisor: bool,
     /// The kind of guest that owns no caching, if any.
     pub guest: Option<ConfidentialGuest>,
+    /// Ticks of the time-stamp counter in a second, where CPUID or a hypervisor says.
+    pub tsc_hz: Option<NonZeroU64>,
     /// Low APIC id bits that number the threads of a core; `None` when CPUID does not say.
     pub smt_shift: Option<u8>,
 }
@@ -102,6 +105,7 @@ impl Platform {
             self_snoop: found.self_snoop,
             hypervisor: found.hypervisor,
             guest,
+            tsc_hz: found.tsc_hz,
             smt_shift: found.smt_shift,
         }
     }
@@ -197,11 +201,10 @@ fn pat_part(cpu: &mut impl CpuOps, present: bool) -> Result<(), Error> {
 }
 
 fn write(cpu: &mut impl CpuOps, msr: MsrAddr, value: u64) -> Result<(), Error> {
-    cpu.wrmsr(msr, value).map_err(|_| Error::WriteFault {
-        msr,
-        value,
-        left: Left::Unchanged,
-    })
+    // SAFETY: the value the register holds, or the base of a pair that is not in use.
+    let written = unsafe { cpu.wrmsr(msr, value) };
+    let left = Left::Unchanged;
+    written.map_err(|_| Error::WriteFault { msr, value, left })
 }
 
 impl fmt::Display for Platform {

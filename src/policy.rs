@@ -1,9 +1,13 @@
 //! What the kernel asks for: early or deferred, which PAT, which flushes, how long to wait.
 //!
-//! Typed values first, a command line on top.
+//! Typed values; a command line on top of them.
 
-use core::fmt;
+mod words;
 
+use core::num::NonZeroU64;
+use core::time::Duration;
+
+pub use self::words::PolicyError;
 use crate::pat::Pat;
 
 /// When an AP that came up gets the boot CPU's state.
@@ -58,33 +62,61 @@ pub enum AmdFixed {
     SaveDramBits,
 }
 
-/// How long a CPU waits for others, in ticks of its own time-stamp counter.
+/// How long a CPU waits for others. Measured with its own time-stamp counter, whose rate is
+/// [`Policy::tsc_hz`], else what CPUID says, else taken to be 4 GHz: on a slower one it waits longer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Bounds {
     /// The boot CPU, for all CPUs to arrive at a rendezvous. Past it nothing is changed.
-    pub gather: u64,
+    pub gather: Duration,
     /// An AP, for its siblings to be held. Past it the AP is postponed.
-    pub hold: u64,
+    pub hold: Duration,
     /// Anybody, for one CPU to finish what it does with caches off. Past it that CPU is named.
-    pub finish: u64,
+    pub finish: Duration,
+}
+
+/// [`Bounds`] in ticks of a time-stamp counter.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Ticks {
+    pub(crate) gather: u64,
+    pub(crate) hold: u64,
+    pub(crate) finish: u64,
 }
 
 impl Bounds {
-    /// About a second, a tenth of a second and ten seconds at 3 GHz.
+    /// A second, a tenth of a second and ten seconds.
     pub const DEFAULT: Self = Self {
-        gather: 3_000_000_000,
-        hold: 300_000_000,
-        finish: 30_000_000_000,
+        gather: Duration::from_secs(1),
+        hold: Duration::from_millis(100),
+        finish: Duration::from_secs(10),
     };
 
-    /// The same, none so short that a healthy CPU cannot keep it.
+    /// The shortest that is taken: a healthy CPU may need as long for an interrupt.
+    pub const LEAST: Duration = Duration::from_micros(10);
+
+    /// The name of a bound that no healthy CPU can keep.
     #[must_use]
-    pub(crate) fn at_least(self) -> Self {
-        const LEAST: u64 = 10_000;
-        Self {
-            gather: self.gather.max(LEAST),
-            hold: self.hold.max(LEAST),
-            finish: self.finish.max(LEAST),
+    pub fn too_short(&self) -> Option<&'static str> {
+        let all = [
+            ("gather", self.gather),
+            ("hold", self.hold),
+            ("finish", self.finish),
+        ];
+        let short = all.into_iter().find(|(_, bound)| *bound < Self::LEAST);
+        short.map(|(name, _)| name)
+    }
+
+    /// In ticks of a counter of this rate; of the fastest there is, where it is not known.
+    pub(crate) fn in_ticks(self, hz: Option<NonZeroU64>) -> Ticks {
+        const FAST: u64 = 4_000_000_000;
+        let hz = hz.map_or(FAST, NonZeroU64::get);
+        let ticks = |bound: Duration| {
+            let part = u64::from(bound.subsec_micros()).saturating_mul(hz) / 1_000_000;
+            bound.as_secs().saturating_mul(hz).saturating_add(part)
+        };
+        Ticks {
+            gather: ticks(self.gather),
+            hold: ticks(self.hold),
+            finish: ticks(self.finish),
         }
     }
 }
@@ -106,6 +138,8 @@ pub struct Policy {
     pub write_combining: WriteCombining,
     /// How long to wait.
     pub bounds: Bounds,
+    /// Ticks of the time-stamp counter in a second, where the kernel knows better than CPUID.
+    pub tsc_hz: Option<NonZeroU64>,
 }
 
 /// Whether write-combining may be had at all.
@@ -131,150 +165,12 @@ impl Policy {
         amd_fixed: AmdFixed::AsFound,
         write_combining: WriteCombining::Allowed,
         bounds: Bounds::DEFAULT,
+        tsc_hz: None,
     };
-
-    /// This policy, changed by the words of a kernel command line.
-    ///
-    /// Words are separated by white space; words this crate does not know are ignored. Known:
-    /// `mtrr_pat=` followed by a comma-separated list of `early`, `deferred`,
-    /// `pat=power-on|linux|low-half|keep|0x<16 hex digits>`, `flush=when-needed|always|self-snoop`,
-    /// `pat-flush=when-uncached|never`, `amd-fixed=as-found|save`, and `gather=`, `hold=`,
-    /// `finish=` with a decimal number of ticks; `no_aps_delay` (early), `nopat` (keep the boot CPU's PAT)
-    /// and `nowc`. A later word wins over an earlier one.
-    ///
-    /// # Errors
-    /// [`PolicyError`] names the first word whose value is not one of these.
-    pub fn with_command_line<'a>(mut self, line: &'a str) -> Result<Self, PolicyError<'a>> {
-        for word in line.split_whitespace() {
-            match word {
-                "no_aps_delay" => self.resync = Resync::Early,
-                "nopat" => self.pat = PatChoice::Keep,
-                "nowc" => self.write_combining = WriteCombining::Refused,
-                _ => {
-                    if let Some(list) = word.strip_prefix("mtrr_pat=") {
-                        for item in list.split(',') {
-                            self.set(item).ok_or(PolicyError { word, value: item })?;
-                        }
-                    }
-                }
-            }
-        }
-        Ok(self)
-    }
-
-    fn set(&mut self, item: &str) -> Option<()> {
-        match item {
-            "early" => self.resync = Resync::Early,
-            "deferred" => self.resync = Resync::Deferred,
-            "flush=when-needed" => self.cache_flush = CacheFlush::WhenNeeded,
-            "flush=always" => self.cache_flush = CacheFlush::Always,
-            "flush=self-snoop" => self.cache_flush = CacheFlush::SkipWithSelfSnoop,
-            "pat-flush=when-uncached" => self.pat_flush = PatFlush::WhenUncached,
-            "pat-flush=never" => self.pat_flush = PatFlush::Never,
-            "amd-fixed=as-found" => self.amd_fixed = AmdFixed::AsFound,
-            "amd-fixed=save" => self.amd_fixed = AmdFixed::SaveDramBits,
-            _ => {
-                let (key, value) = item.split_once('=')?;
-                match key {
-                    "pat" => self.pat = pat_choice(value)?,
-                    "gather" => self.bounds.gather = ticks(value)?,
-                    "hold" => self.bounds.hold = ticks(value)?,
-                    "finish" => self.bounds.finish = ticks(value)?,
-                    _ => return None,
-                }
-            }
-        }
-        Some(())
-    }
 }
 
 impl Default for Policy {
     fn default() -> Self {
         Self::DEFAULT
-    }
-}
-
-fn ticks(value: &str) -> Option<u64> {
-    let digits = value.bytes().all(|byte| byte.is_ascii_digit());
-    digits.then(|| value.parse().ok())?
-}
-
-fn pat_choice(value: &str) -> Option<PatChoice> {
-    Some(PatChoice::Layout(match value {
-        "keep" => return Some(PatChoice::Keep),
-        "power-on" => Pat::POWER_ON,
-        "linux" => Pat::LINUX,
-        "low-half" => Pat::LOW_HALF_UNTOUCHED,
-        _ => {
-            let digits = value.strip_prefix("0x")?;
-            if digits.len() != 16 || !digits.bytes().all(|byte| byte.is_ascii_hexdigit()) {
-                return None;
-            }
-            let raw = u64::from_str_radix(digits, 16).ok()?;
-            let pat = Pat::from_raw(raw);
-            // A reserved type would raise #GP on every CPU: refuse it here, where it has a name.
-            if (0..8).any(|slot| pat.slot(slot).is_err()) {
-                return None;
-            }
-            pat
-        }
-    }))
-}
-
-/// A word of the command line this crate knows, with a value it does not.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct PolicyError<'a> {
-    /// The whole word.
-    pub word: &'a str,
-    /// The part that was not understood.
-    pub value: &'a str,
-}
-
-impl fmt::Display for PolicyError<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "bad value `{}` in `{}`", self.value, self.word)
-    }
-}
-
-impl core::error::Error for PolicyError<'_> {}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn words_set_what_they_say_and_unknown_words_are_ignored() {
-        let line = "root=/dev/sda mtrr_pat=deferred,pat=linux,gather=5 quiet nowc mtrr_patx=1";
-        let policy = Policy::DEFAULT.with_command_line(line).unwrap();
-        assert_eq!(policy.resync, Resync::Deferred);
-        assert_eq!(policy.pat, PatChoice::Layout(Pat::LINUX));
-        assert_eq!(policy.bounds.gather, 5);
-        assert_eq!(policy.write_combining, WriteCombining::Refused);
-        let policy = policy.with_command_line("no_aps_delay nopat").unwrap();
-        assert_eq!(policy.resync, Resync::Early);
-        assert_eq!(policy.pat, PatChoice::Keep);
-    }
-
-    #[test]
-    fn bad_values_are_named() {
-        for (line, value) in [
-            ("a mtrr_pat=soon b", "soon"),
-            ("mtrr_pat=", ""),
-            ("mtrr_pat=early,,deferred", ""),
-            ("mtrr_pat=pat=0x0203040506070001", "pat=0x0203040506070001"),
-            ("mtrr_pat=pat=linus", "pat=linus"),
-            ("mtrr_pat=gather=-1", "gather=-1"),
-            ("mtrr_pat=gather=+1", "gather=+1"),
-            ("mtrr_pat=hold=", "hold="),
-            ("mtrr_pat=pat=0x6", "pat=0x6"),
-            ("mtrr_pat=pat=0x+007040600070406", "pat=0x+007040600070406"),
-            (
-                "mtrr_pat=hold=99999999999999999999999",
-                "hold=99999999999999999999999",
-            ),
-        ] {
-            let error = Policy::DEFAULT.with_command_line(line).unwrap_err();
-            assert_eq!(error.value, value, "{line}");
-        }
     }
 }

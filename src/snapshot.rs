@@ -282,9 +282,9 @@ impl ExposedDramBits {
 
 fn write_syscfg(cpu: &mut impl CpuOps, value: u64) -> Result<(), Error> {
     let msr = MsrAddr::SYSCFG;
-    cpu.wrmsr(msr, value).map_err(|_| Error::WriteFault {
-        msr,
-        value,
-        left: Left::Unchanged,
-    })
+    let left = Left::Unchanged;
+    // SAFETY: MtrrFixDramModEn alone differs from what was read: it shows two bits of the fixed ranges
+    // and changes no type.
+    let written = unsafe { cpu.wrmsr(msr, value) };
+    written.map_err(|_| Error::WriteFault { msr, value, left })
 }

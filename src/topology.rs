@@ -10,7 +10,10 @@ use raw_cpuid::{CpuIdReader, CpuIdResult};
 /// Where one CPU sits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub enum Place {
-    /// Known by its local APIC (or x2APIC) id; the crate splits it.
+    /// Known by its local APIC (or x2APIC) id: the crate splits it, and compares it with what the CPU
+    /// itself says of it by CPUID in each call that matters. Where an AP may not execute CPUID yet (it
+    /// raises #VC in an encrypted guest), or firmware gave the APICs other ids than the processors have:
+    /// [`Place::Core`]. Of TDX and SNP guests nothing is asked.
     Apic(u32),
     /// The kernel's word: CPUs with the same `core` share one core.
     Core {
@@ -85,6 +88,14 @@ pub fn own_apic_id(cpuid: &impl CpuIdReader) -> u32 {
         }
     }
     cpuid.cpuid1(1).ebx >> 24
+}
+
+/// The APIC id of the CPU that executes CPUID, if it is not `expected` by either leaf that tells: some
+/// hypervisors fill in one of the two only.
+pub(crate) fn other_apic_id(cpuid: &impl CpuIdReader, expected: u32) -> Option<u32> {
+    let own = own_apic_id(cpuid);
+    let initial = || cpuid.cpuid1(1).ebx >> 24;
+    (own != expected && initial() != expected).then_some(own)
 }
 
 impl Place {

@@ -23,9 +23,9 @@ impl<const CPUS: usize> Ours<CPUS> {
             cache_flush,
             pat: PatChoice::Layout(Pat::LINUX),
             bounds: Bounds {
-                gather: LONG,
-                hold: LONG,
-                finish: LONG,
+                gather: std::time::Duration::from_nanos(LONG),
+                hold: std::time::Duration::from_nanos(LONG),
+                finish: std::time::Duration::from_nanos(LONG),
             },
             ..Policy::DEFAULT
         };
@@ -38,13 +38,13 @@ impl<const CPUS: usize> Ours<CPUS> {
 
 impl<const CPUS: usize> Method for Ours<CPUS> {
     fn boot(&self, boot: &mut SimCpu<'_>) {
-        let outcome = self.sync.boot_init(boot, 0, self.policy);
+        let outcome = unsafe { self.sync.boot_init(boot, 0, self.policy) };
         assert_eq!(outcome.expect("a first boot").error, None);
     }
 
     fn starting(&self, boot: &mut SimCpu<'_>, ap: usize) {
         let place = Place::Apic(boot.machine().config().apic_id(ap));
-        self.sync.starting(boot, ap, place).expect("nobody meets");
+        unsafe { self.sync.starting(boot, ap, place) }.expect("nobody meets");
     }
 
     fn online(&self, ap: &mut SimCpu<'_>) {
@@ -70,20 +70,20 @@ impl<const CPUS: usize> Method for Ours<CPUS> {
     }
 
     fn suspend(&self, boot: &mut SimCpu<'_>) {
-        self.sync.suspend(boot).expect("nobody meets");
+        self.sync.suspend(boot, 0).expect("nobody meets");
         for ap in 1..boot.machine().config().cpus() {
-            self.sync.offline(ap).expect("a number in range");
+            unsafe { self.sync.offline(ap) }.expect("a number in range");
         }
     }
 
     fn wake(&self, boot: &mut SimCpu<'_>) {
-        let outcome = self.sync.boot_resume(boot, 0).expect("it was suspended");
+        let outcome = unsafe { self.sync.boot_resume(boot, 0) }.expect("it was suspended");
         assert_eq!(outcome.error, None);
     }
 
     fn change(&self, boot: &mut SimCpu<'_>, want: &Snapshot) {
         let ipis = boot.ipis();
-        let summary = self.sync.change(boot, 0, want, |ap| ipis.send(ap));
+        let summary = unsafe { self.sync.change(boot, 0, want, |ap| ipis.send(ap)) };
         assert_eq!(summary.expect("everybody comes").out_of_sync, 0);
     }
 }

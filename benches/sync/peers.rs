@@ -222,18 +222,18 @@ fn write_everything(cpu: &mut SimCpu<'_>, target: &Target) {
 fn set_pat(cpu: &mut SimCpu<'_>, target: &Target) {
     write(cpu, MsrAddr::PAT, target.pat);
     let cr4 = cpu.read_cr4();
-    cpu.write_cr4(cr4 ^ CR4_PGE);
-    cpu.write_cr4(cr4);
+    unsafe { cpu.write_cr4(cr4 ^ CR4_PGE) };
+    unsafe { cpu.write_cr4(cr4) };
 }
 
 fn caches_off(cpu: &mut SimCpu<'_>, flush: bool) -> (u64, u64) {
     let cr0 = cpu.read_cr0();
-    cpu.write_cr0((cr0 | CR0_CD) & !CR0_NW);
+    unsafe { cpu.write_cr0((cr0 | CR0_CD) & !CR0_NW) };
     if flush {
         cpu.wbinvd();
     }
     let cr4 = cpu.read_cr4();
-    cpu.write_cr4(cr4 & !CR4_PGE);
+    unsafe { cpu.write_cr4(cr4 & !CR4_PGE) };
     flush_tlb(cpu);
     (cr0, cr4)
 }
@@ -241,13 +241,13 @@ fn caches_off(cpu: &mut SimCpu<'_>, flush: bool) -> (u64, u64) {
 fn caches_on(cpu: &mut SimCpu<'_>, target: &Target, cr0: u64, cr4: u64) {
     flush_tlb(cpu);
     write(cpu, MsrAddr::MTRR_DEF_TYPE, target.def_type.raw());
-    cpu.write_cr0(cr0 & !(CR0_CD | CR0_NW));
-    cpu.write_cr4(cr4);
+    unsafe { cpu.write_cr0(cr0 & !(CR0_CD | CR0_NW)) };
+    unsafe { cpu.write_cr4(cr4) };
 }
 
 fn flush_tlb(cpu: &mut SimCpu<'_>) {
     let cr3 = cpu.read_cr3();
-    cpu.write_cr3(cr3);
+    unsafe { cpu.write_cr3(cr3) };
 }
 
 fn read(cpu: &mut SimCpu<'_>, msr: MsrAddr) -> u64 {
@@ -255,5 +255,5 @@ fn read(cpu: &mut SimCpu<'_>, msr: MsrAddr) -> u64 {
 }
 
 fn write(cpu: &mut SimCpu<'_>, msr: MsrAddr, value: u64) {
-    cpu.wrmsr(msr, value).expect("a value the boot CPU had");
+    unsafe { cpu.wrmsr(msr, value) }.expect("a value the boot CPU had");
 }

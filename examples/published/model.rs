@@ -171,11 +171,11 @@ impl Kernel {
             ..Policy::DEFAULT
         };
         let scribble = Scribble::only_cores(1..computer.cores, Scribble::Off);
-        let _ = self.sync.boot_init(boot, 0, policy).expect("first call");
-        self.sync.suspend(boot).expect("running");
+        let _ = unsafe { self.sync.boot_init(boot, 0, policy) }.expect("first call");
+        self.sync.suspend(boot, 0).expect("running");
         boot.s3(&S3::aps(scribble).with_ap_cr0(0x10));
         boot.machine().clear_log();
-        let _ = self.sync.boot_resume(boot, 0).expect("suspended");
+        let _ = unsafe { self.sync.boot_resume(boot, 0) }.expect("suspended");
         boot.sti();
         let rows = (0..computer.order.len())
             .map(|place| self.bring_up(boot, place))
@@ -194,7 +194,7 @@ impl Kernel {
         boot.work(self.model.boot_side());
         self.wake_siblings(boot, ap, &order[..place], 1);
         let apic = Place::Apic(ap as u32);
-        self.sync.starting(boot, ap, apic).expect("not running yet");
+        unsafe { self.sync.starting(boot, ap, apic) }.expect("not running yet");
         boot.send_init_sipi(ap);
         if self.model.meet == Meet::ForEachAp {
             self.wait(boot, &self.arrived[ap]);

@@ -77,16 +77,14 @@ pub fn boot(cpus: usize, who: Who, work: Work) -> Came {
             let start = boot.machine().time(0);
             boot.work(work.attempt);
             attempts.fetch_add(1, Ordering::Relaxed);
-            let _ = sync
-                .boot_init(boot, 0, Policy::DEFAULT)
-                .expect("first call");
+            let _ = unsafe { sync.boot_init(boot, 0, Policy::DEFAULT) }.expect("first call");
             if who == Who::EveryCpu {
                 (1..ATTEMPTS).for_each(|_| probe(boot));
             }
             boot.work(work.rest);
             for ap in 1..cpus {
                 let place = Place::Apic(boot.machine().config().apic_id(ap));
-                sync.starting(boot, ap, place).expect("not running yet");
+                unsafe { sync.starting(boot, ap, place) }.expect("not running yet");
                 boot.send_init_sipi(ap);
                 while up.load(Ordering::Acquire) != ap as u32 {
                     boot.pause_while(&up, ap as u32 - 1, u64::MAX);

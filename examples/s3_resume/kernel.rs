@@ -53,7 +53,7 @@ impl Kernel {
         for ap in bringup_order(&places, shift).filter(|n| *n != 0) {
             boot.work(BETWEEN);
             self.up.store(0, Ordering::Release);
-            self.sync.starting(boot, ap, places[ap])?;
+            unsafe { self.sync.starting(boot, ap, places[ap]) }?;
             boot.send_init_sipi(ap);
             while self.up.load(Ordering::Acquire) != ap as u32 {
                 self.sync.hold_point(boot, 0)?;
@@ -81,17 +81,17 @@ impl Kernel {
             pat: PatChoice::Layout(Pat::LINUX),
             ..Policy::DEFAULT
         };
-        let _ = self.sync.boot_init(boot, 0, policy)?;
+        let _ = unsafe { self.sync.boot_init(boot, 0, policy) }?;
         self.start_aps(boot)?;
-        self.sync.suspend(boot)?;
+        self.sync.suspend(boot, 0)?;
         for ap in 1..boot.machine().config().cpus() {
-            self.sync.offline(ap)?;
+            unsafe { self.sync.offline(ap) }?;
         }
         boot.s3(profile);
         boot.machine().clear_log(); // the picture begins here
         self.note_before(boot);
         let woken = boot.machine().now();
-        let _ = self.sync.boot_resume(boot, 0)?;
+        let _ = unsafe { self.sync.boot_resume(boot, 0) }?;
         boot.sti(); // a sibling may need this CPU to stand still
         self.start_aps(boot)?;
         Ok(boot.machine().now() - woken)

@@ -216,7 +216,11 @@ impl Plan {
     ///
     /// Source: Intel SDM 3A, "MTRR Considerations in MP Systems", "Programming the PAT"; AMD APM 2,
     /// "Changing Memory Types".
-    pub fn apply(
+    ///
+    /// # Safety
+    /// The plan was made on this CPU for this `want`, whose types are right for whatever memory is used
+    /// under them; for [`Need::Window`] the other threads of the core stand still as said.
+    pub unsafe fn apply(
         &mut self,
         cpu: &mut impl CpuOps,
         want: &Snapshot,
@@ -293,7 +297,9 @@ fn own_cap(
 fn put(cpu: &mut impl CpuOps, write: Write) -> Result<(), Error> {
     let Write { msr, value, .. } = write;
     let left = Left::Unchanged;
-    if cpu.wrmsr(msr, value).is_err() {
+    // SAFETY: a write of the delta, which the caller of `apply` wants; MTRRs only inside a window or in
+    // pairs that are not in use.
+    if unsafe { cpu.wrmsr(msr, value) }.is_err() {
         return Err(Error::WriteFault { msr, value, left });
     }
     match cpu.rdmsr(msr) {

@@ -120,13 +120,13 @@ impl fmt::Display for Outcome {
 }
 
 impl Outcome {
-    /// This outcome of a CPU that is in line or waits for a rendezvous.
+    /// Whether the CPU is in line, or waits for a rendezvous as the policy wants it.
     ///
     /// # Errors
     /// [`Outcome::error`], where it is one.
-    pub const fn ok(self) -> Result<Self, Error> {
+    pub const fn ok(self) -> Result<(), Error> {
         match self.error {
-            None => Ok(self),
+            None => Ok(()),
             Some(error) => Err(error),
         }
     }
@@ -199,6 +199,8 @@ pub struct CpuReport {
     /// It came to a rendezvous that was not called off, and did not finish there, so far: it may be
     /// stuck, with caches off too, and [`CpuReport::outcome`] is of before.
     pub unfinished: bool,
+    /// It did not come to the last rendezvous, which was called off because of it and its like.
+    pub missing: bool,
 }
 
 impl CpuReport {
@@ -239,6 +241,9 @@ impl<'a> Report<'a> {
                 unfinished: slot
                     .unfinished()
                     .is_some_and(|meeting| !gate.called_off(meeting)),
+                missing: slot
+                    .awaited()
+                    .is_some_and(|meeting| gate.called_off(meeting)),
             })
             .filter(|line| line.outcome.is_some() || line.state != CpuState::Absent)
     }
@@ -303,6 +308,7 @@ impl fmt::Display for Report<'_> {
             })?;
         }
         self.numbers(f, "not finished", |line| line.unfinished)?;
+        self.numbers(f, "missing", |line| line.missing)?;
         let no_outcome = |line: &CpuReport| !line.unfinished && line.outcome.is_none();
         self.numbers(f, "parked", |line| {
             no_outcome(line) && line.state == CpuState::Parked

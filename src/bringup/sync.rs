@@ -8,9 +8,8 @@
 //! AP n                                  ap_online(n) .. attend(n) ..  |     |
 //! ```
 //!
-//! Every wait loop of the boot CPU while APs come up calls [`CacheSync::hold_point`]; so does the
-//! handler of the interrupt that the `kick` callbacks send, which then calls
-//! [`CacheSync::attend`].
+//! Every wait loop of the boot CPU while APs come up calls [`CacheSync::hold_point`]; the handler of the
+//! interrupt that the `kick` callbacks send calls [`CacheSync::attend`], which does that too.
 //!
 //! **What is logged**, and where: on the boot CPU only, by [`CacheSync::boot_init`] (one line) and at
 //! the end of every rendezvous it carried out (the report, at debug level, or as a warning if a CPU is
@@ -36,7 +35,7 @@
 //! since an interrupt ends the guest's turn. A hypervisor that cannot let go of a core in time brings
 //! its sibling up with the policy deferred, and resyncs when it can.
 //!
-//! **Interrupts**: the kick's handler may acknowledge its interrupt (EOI) before or after the two calls.
+//! **Interrupts**: the kick's handler may acknowledge its interrupt (EOI) before or after the call.
 //! A CPU that meets stays in [`CacheSync::attend`] until the rendezvous is over.
 
 mod boot;
@@ -58,7 +57,7 @@ use crate::cpu::CpuOps;
 use crate::delta::Changes;
 use crate::error::Error;
 use crate::platform::Platform;
-use crate::policy::{Policy, Resync};
+use crate::policy::{Policy, Resync, Ticks};
 use crate::program::{masked, turn_caching_on};
 use crate::rendezvous::hold::Held;
 use crate::rendezvous::peers::{Declared, Peers};
@@ -108,6 +107,8 @@ struct BootLine {
 struct Decided {
     platform: Platform,
     policy: Policy,
+    /// The policy's bounds.
+    ticks: Ticks,
     /// What the firmware's registers said on the boot CPU.
     routing: Routing,
 }
@@ -201,7 +202,7 @@ impl<const CPUS: usize> CacheSync<CPUS> {
     ///
     /// # Errors
     /// [`Error::NotInitialised`], [`Error::CpuOutOfRange`], [`Error::NotDeclared`],
-    /// [`Error::ArrivedTwice`]: nothing was changed. What goes wrong with this CPU's own registers
+    /// [`Error::ArrivedTwice`], [`Error::ApicIdDiffers`]: nothing was changed. What goes wrong with this CPU's own registers
     /// is in the [`Outcome`].
     pub fn ap_online(
         &self,
@@ -210,7 +211,13 @@ impl<const CPUS: usize> CacheSync<CPUS> {
         kick: impl FnMut(usize),
     ) -> Result<Outcome, Error> {
         let decided = self.decided()?;
-        let slot = self.slot(number)?;
+        let slot = match self.caller(decided, cpu, number) {
+            Err(error @ Error::ApicIdDiffers { .. }) => {
+                self.misplaced(self.slot(number)?);
+                return Err(error);
+            }
+            found => found?,
+        };
         match slot.state() {
             CpuState::Starting => {}
             CpuState::Running => return Err(Error::ArrivedTwice { cpu: number }),
@@ -240,11 +247,17 @@ impl<const CPUS: usize> CacheSync<CPUS> {
     ///
     /// # Errors
     /// [`Error::SiblingStuck`] when a sibling never came out of its window: this CPU goes on, with
-    /// the caches of its core off.
+    /// the caches of its core off. [`Error::NotInitialised`], [`Error::CpuOutOfRange`],
+    /// [`Error::ApicIdDiffers`]: nothing was done; the sibling is postponed.
     pub fn hold_point(&self, cpu: &mut impl CpuOps, number: usize) -> Result<(), Error> {
         let decided = self.decided()?;
         self.slot(number)?;
-        match self.peers(decided, number).hold_point(cpu) {
+        let peers = self.peers(decided, number);
+        if !peers.is_asked() {
+            return Ok(());
+        }
+        self.caller(decided, cpu, number)?;
+        match peers.hold_point(cpu) {
             Held::SiblingStuck(sibling) => Err(Error::SiblingStuck { cpu: sibling }),
             Held::No | Held::Released => Ok(()),
         }
@@ -280,14 +293,14 @@ impl<const CPUS: usize> CacheSync<CPUS> {
         })
     }
 
-    fn expect_boot_cpu(&self, cpu: usize) -> Result<(), Error> {
-        self.slot(cpu)?;
+    /// The boot CPU's slot, if it is the boot CPU that calls, with its number.
+    fn boot_cpu(&self, decided: &Decided, cpu: &impl CpuOps, me: usize) -> Result<&Slot, Error> {
         let boot = self.boot.number.load(Ordering::Relaxed) as usize;
-        if cpu == boot {
-            Ok(())
-        } else {
-            Err(Error::NotBootCpu { cpu, boot })
+        self.slot(me)?;
+        if me != boot {
+            return Err(Error::NotBootCpu { cpu: me, boot });
         }
+        self.caller(decided, cpu, me)
     }
 
     fn peers<'a>(&'a self, decided: &'a Decided, me: usize) -> Peers<'a> {
@@ -295,7 +308,7 @@ impl<const CPUS: usize> CacheSync<CPUS> {
             slots: &self.slots,
             declared: &self.declared,
             me,
-            bounds: &decided.policy.bounds,
+            bounds: &decided.ticks,
         }
     }
 }
@@ -319,11 +332,10 @@ const fn numbering(place: Place) -> u32 {
 /// An AP until the rendezvous. With caching on: with E clear everything is uncachable all the same, but
 /// for its siblings, whose caches are off while this one's are; with E set it runs under the map it has.
 fn check_in(cpu: &mut impl CpuOps, slot: &Slot) {
-    let mut changes = Changes::empty();
-    changes.set(Changes::CACHING, turn_caching_on(cpu));
+    turn_caching_on(cpu);
     let outcome = Outcome {
         path: Path::CheckedIn,
-        changes,
+        changes: Changes::empty(),
         error: None,
         ticks: 0,
     };

@@ -2,6 +2,8 @@
 //!
 //! Owns the instructions; refuses to know why they are executed. Exists on x86_64 only.
 
+pub mod catching;
+
 use core::arch::asm;
 use core::marker::PhantomData;
 
@@ -50,6 +52,8 @@ impl NativeCpu {
     ///    elsewhere.
     /// 5. Nothing in the target state that will be applied makes memory the kernel uses
     ///    unreachable or changes what a device range means to a driver that is running.
+    /// 6. Calls made with it give this processor's own number. Where it was declared with an APIC id,
+    ///    that is checked too.
     #[must_use]
     pub unsafe fn claim() -> Self {
         Self {
@@ -59,12 +63,24 @@ impl NativeCpu {
         }
     }
 
+    /// Claims this logical processor, with the MSR access of [`catching`]: for a kernel whose #GP handler
+    /// asks [`catching::fixup`]. It is what to claim where registers may refuse: under a hypervisor, on
+    /// processors nobody has tried. Then a refusal is a typed error, and not the end of the kernel.
+    ///
+    /// # Safety
+    /// As for [`NativeCpu::claim`].
+    #[must_use]
+    pub unsafe fn claim_catching() -> Self {
+        // SAFETY: both execute that one instruction, at the privilege level of duty 1.
+        unsafe { Self::claim_with(rdmsr_catching, wrmsr_catching) }
+    }
+
     /// Claims this logical processor, with the kernel's own fault-catching MSR access.
     ///
     /// # Safety
     /// As for [`NativeCpu::claim`], and:
     ///
-    /// 6. `rdmsr` and `wrmsr` execute that one instruction on this processor, and return
+    /// 7. `rdmsr` and `wrmsr` execute that one instruction on this processor, and return
     ///    [`MsrFault`] if and only if it raised #GP, having changed nothing. They take no lock,
     ///    log nothing and touch no memory but their own stack: they run with caches off.
     #[must_use]
@@ -88,6 +104,16 @@ fn rdmsr_plain(msr: MsrAddr) -> Result<u64, MsrFault> {
     Ok(u64::from(high) << 32 | u64::from(low))
 }
 
+fn rdmsr_catching(msr: MsrAddr) -> Result<u64, MsrFault> {
+    // SAFETY: privilege level 0 by duty 1; `mtrr_pat` reads nothing that has an effect.
+    unsafe { catching::rdmsr(msr) }
+}
+
+fn wrmsr_catching(msr: MsrAddr, value: u64) -> Result<(), MsrFault> {
+    // SAFETY: as for `wrmsr_plain`.
+    unsafe { catching::wrmsr(msr, value) }
+}
+
 fn wrmsr_plain(msr: MsrAddr, value: u64) -> Result<(), MsrFault> {
     // SAFETY: privilege level 0 by duty 1 of `claim`; what the write does to memory types is
     // covered by duties 2, 3 and 5. No `nomem`: it changes how memory behaves.
@@ -98,14 +124,15 @@ fn wrmsr_plain(msr: MsrAddr, value: u64) -> Result<(), MsrFault> {
     Ok(())
 }
 
-impl CpuOps for NativeCpu {
+// SAFETY: by duty 1 of `claim` it is on its own processor; each method is the instruction.
+unsafe impl CpuOps for NativeCpu {
     #[inline]
     fn rdmsr(&mut self, msr: MsrAddr) -> Result<u64, MsrFault> {
         (self.rdmsr)(msr)
     }
 
     #[inline]
-    fn wrmsr(&mut self, msr: MsrAddr, value: u64) -> Result<(), MsrFault> {
+    unsafe fn wrmsr(&mut self, msr: MsrAddr, value: u64) -> Result<(), MsrFault> {
         (self.wrmsr)(msr, value)
     }
 
@@ -115,8 +142,8 @@ impl CpuOps for NativeCpu {
     }
 
     #[inline]
-    fn write_cr0(&mut self, value: u64) {
-        // SAFETY: only CD and NW differ from what was read, never CD=0 with NW=1; duties 1-3.
+    unsafe fn write_cr0(&mut self, value: u64) {
+        // SAFETY: the caller's promise; privilege level 0 by duty 1.
         unsafe { Cr0::write_raw(value) }
     }
 
@@ -131,9 +158,9 @@ impl CpuOps for NativeCpu {
     }
 
     #[inline]
-    fn write_cr3(&mut self, value: u64) {
-        // SAFETY: the value was read from CR3 on this processor; duty 1 says nothing else ran here
-        // in between. No `nomem`: translations are dropped.
+    unsafe fn write_cr3(&mut self, value: u64) {
+        // SAFETY: the caller's promise; privilege level 0 by duty 1. No `nomem`: translations are
+        // dropped.
         unsafe {
             asm!("mov cr3, {}", in(reg) value, options(nostack, preserves_flags));
         }
@@ -145,8 +172,8 @@ impl CpuOps for NativeCpu {
     }
 
     #[inline]
-    fn write_cr4(&mut self, value: u64) {
-        // SAFETY: only PGE differs from what was read; duties 1 and 2.
+    unsafe fn write_cr4(&mut self, value: u64) {
+        // SAFETY: the caller's promise; privilege level 0 by duty 1.
         unsafe { Cr4::write_raw(value) }
     }
 

@@ -1,5 +1,7 @@
 //! What CPUID tells, and what the registers it announces add.
 
+use core::num::NonZeroU64;
+
 use raw_cpuid::{CpuId, CpuIdReader, CpuIdResult};
 
 use super::ConfidentialGuest;
@@ -30,6 +32,7 @@ pub(super) struct Identity {
     pub(super) sev: bool,
     pub(super) tme: bool,
     pub(super) tdx: bool,
+    pub(super) tsc_hz: Option<NonZeroU64>,
     pub(super) smt_shift: Option<u8>,
 }
 
@@ -71,6 +74,7 @@ impl Identity {
             sev: memory_encryption.eax & 0b10 != 0,
             tme: !amd && basic >= 7 && reader.cpuid2(7, 0).ecx & (1 << 13) != 0,
             tdx: hypervisor && basic >= 0x21 && is_tdx(reader.cpuid2(0x21, 0)),
+            tsc_hz: tsc_hz(&reader, hypervisor),
             smt_shift: topology::smt_shift(&reader),
         }
     }
@@ -121,6 +125,28 @@ pub(super) const fn tme_bits(word: u64) -> u8 {
     } else {
         0
     }
+}
+
+/// The rate of the time-stamp counter: of its crystal and their ratio, else the processor's base
+/// frequency, which it then runs at; else what a hypervisor says, in kHz.
+///
+/// Source: Intel SDM 3B, "Determining the Processor Base Frequency"; the leaf at 0x4000_0010 is VMware's
+/// and KVM's.
+fn tsc_hz(cpuid: &impl CpuIdReader, hypervisor: bool) -> Option<NonZeroU64> {
+    let basic = cpuid.cpuid1(0).eax;
+    let mut hz = 0;
+    if basic >= 0x15 {
+        let CpuIdResult { eax, ebx, ecx, .. } = cpuid.cpuid1(0x15);
+        let ratio = u64::from(ecx).saturating_mul(u64::from(ebx));
+        hz = ratio.checked_div(u64::from(eax)).unwrap_or(0);
+    }
+    if hz == 0 && basic >= 0x16 {
+        hz = u64::from(cpuid.cpuid1(0x16).eax & 0xffff) * 1_000_000;
+    }
+    if hz == 0 && hypervisor && cpuid.cpuid1(0x4000_0000).eax >= 0x4000_0010 {
+        hz = u64::from(cpuid.cpuid1(0x4000_0010).eax) * 1_000;
+    }
+    NonZeroU64::new(hz)
 }
 
 /// "IntelTDX    " in EBX, EDX, ECX.

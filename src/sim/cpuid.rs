@@ -34,6 +34,8 @@ pub(crate) fn answer(state: &State, cpu: usize, leaf: u32, subleaf: u32) -> Cpui
         0xb | 0x1f if leaf == 0xb || config.vendor == Vendor::Intel => {
             topology(config, cpu, subleaf)
         }
+        // A crystal of 25 MHz, times 40: a tick of the time-stamp counter is a nanosecond.
+        0x15 => words(1, 40, 25_000_000, 0),
         0x21 if config.tdx && subleaf == 0 => named(0, *b"IntelTDX    "),
         0x8000_0000 => match config.vendor {
             Vendor::Intel => words(0x8000_0008, 0, 0, 0),

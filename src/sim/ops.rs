@@ -10,7 +10,8 @@ use crate::atomic::{Touch, Word};
 use crate::cpu::{CR0_CD, CR0_NW, CR4_PCIDE, CR4_PGE, CpuOps, CpuidWords, MsrFault};
 use crate::regs::MsrAddr;
 
-impl CpuOps for SimCpu<'_> {
+// SAFETY: what it executes on is the simulated processor whose thread it is; no real one.
+unsafe impl CpuOps for SimCpu<'_> {
     fn rdmsr(&mut self, msr: MsrAddr) -> Result<u64, MsrFault> {
         let number = self.number;
         let mut state = self.begin();
@@ -31,7 +32,7 @@ impl CpuOps for SimCpu<'_> {
         found
     }
 
-    fn wrmsr(&mut self, msr: MsrAddr, value: u64) -> Result<(), MsrFault> {
+    unsafe fn wrmsr(&mut self, msr: MsrAddr, value: u64) -> Result<(), MsrFault> {
         let number = self.number;
         let k = {
             let state = self.begin();
@@ -60,7 +61,7 @@ impl CpuOps for SimCpu<'_> {
         value
     }
 
-    fn write_cr0(&mut self, value: u64) {
+    unsafe fn write_cr0(&mut self, value: u64) {
         let number = self.number;
         let before = self.begin().cpus[number].regs.cr0;
         let clears = before & !value & CR0_CD != 0;
@@ -98,7 +99,7 @@ impl CpuOps for SimCpu<'_> {
         value
     }
 
-    fn write_cr3(&mut self, value: u64) {
+    unsafe fn write_cr3(&mut self, value: u64) {
         const NO_FLUSH: u64 = 1 << 63;
         let number = self.number;
         let mut state = self.begin();
@@ -124,7 +125,7 @@ impl CpuOps for SimCpu<'_> {
         value
     }
 
-    fn write_cr4(&mut self, value: u64) {
+    unsafe fn write_cr4(&mut self, value: u64) {
         const PAE: u64 = 1 << 5;
         const PSE: u64 = 1 << 4;
         let number = self.number;

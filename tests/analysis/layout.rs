@@ -7,6 +7,7 @@ mod cases;
 mod check;
 mod edits;
 mod exact;
+mod fit;
 mod maps;
 mod naive;
 mod random;

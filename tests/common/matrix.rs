@@ -43,9 +43,9 @@ pub struct Life {
 
 /// Very large: while a healthy CPU goes on, only nanoseconds pass.
 const FREE_BOUNDS: Bounds = Bounds {
-    gather: 200_000_000,
-    hold: 200_000_000,
-    finish: 200_000_000,
+    gather: std::time::Duration::from_nanos(200_000_000),
+    hold: std::time::Duration::from_nanos(200_000_000),
+    finish: std::time::Duration::from_nanos(200_000_000),
 };
 
 const CORES: usize = 3;
@@ -130,7 +130,7 @@ impl Life {
         let machine = Machine::new(self.config());
         let mut kernel = Kernel::new();
         if self.free {
-            kernel.patience = 2 * FREE_BOUNDS.finish;
+            kernel.patience = 2 * super::ticks(FREE_BOUNDS.finish);
         }
         let lived = Lived {
             life: self,
@@ -163,7 +163,7 @@ impl Lived<'_> {
     fn boot(&self, boot: &mut SimCpu<'_>) {
         let Life { wrong, when, .. } = self.life;
         let (kernel, all) = (self.kernel, aps(self.machine));
-        let _ = kernel.sync.boot_init(boot, 0, self.life.policy()).unwrap();
+        let _ = unsafe { kernel.sync.boot_init(boot, 0, self.life.policy()) }.unwrap();
         assert!(kernel.bring_up(boot, &all).is_empty(), "{:?}", self.life);
         let _ = kernel.resync(boot).unwrap();
         self.sleep(boot);
@@ -235,7 +235,7 @@ impl Lived<'_> {
     fn lose(&self, ap: usize) {
         self.lost.lock().unwrap().push(ap);
         if !self.life.wrong.stuck() {
-            self.kernel.sync.offline(ap).unwrap();
+            unsafe { self.kernel.sync.offline(ap) }.unwrap();
         }
     }
 
@@ -296,7 +296,7 @@ impl Lived<'_> {
     fn change(&self, boot: &mut SimCpu<'_>) -> Result<(), Error> {
         let ipis = boot.ipis();
         let to = another_map();
-        let changed = self.kernel.sync.change(boot, 0, &to, |cpu| ipis.send(cpu));
+        let changed = unsafe { self.kernel.sync.change(boot, 0, &to, |cpu| ipis.send(cpu)) };
         changed.map(|_| ())
     }
 }

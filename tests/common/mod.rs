@@ -33,11 +33,16 @@ pub struct Kernel {
     pub patience: u64,
 }
 
+/// A bound in ticks of the simulated machine, which are nanoseconds.
+pub fn ticks(bound: std::time::Duration) -> u64 {
+    bound.as_nanos() as u64
+}
+
 /// Bounds that let a test with a missing CPU end soon in virtual time (ticks are nanoseconds).
 pub const BOUNDS: Bounds = Bounds {
-    gather: 20_000_000,
-    hold: 2_000_000,
-    finish: 50_000_000,
+    gather: std::time::Duration::from_nanos(20_000_000),
+    hold: std::time::Duration::from_nanos(2_000_000),
+    finish: std::time::Duration::from_nanos(50_000_000),
 };
 
 pub fn policy(resync: Resync) -> Policy {
@@ -78,7 +83,7 @@ impl Kernel {
         let mut lost = Vec::new();
         for &ap in order {
             if self.start(boot, ap).is_err() || !self.wait_for(boot, ap) {
-                let _ = self.sync.offline(ap);
+                let _ = unsafe { self.sync.offline(ap) };
                 lost.push(ap);
             }
         }
@@ -98,7 +103,7 @@ impl Kernel {
         // made to wait for it by an interrupt.
         let enabled = boot.interrupts_enabled();
         boot.cli();
-        let declared = self.sync.starting(boot, ap, place);
+        let declared = unsafe { self.sync.starting(boot, ap, place) };
         if declared.is_ok() {
             boot.send_init_sipi(ap);
         }
@@ -153,7 +158,7 @@ impl Kernel {
 
     /// Initialises the boot CPU, which must work.
     pub fn init(&self, boot: &mut SimCpu<'_>, policy: Policy) {
-        let booted = self.sync.boot_init(boot, 0, policy).unwrap();
+        let booted = unsafe { self.sync.boot_init(boot, 0, policy) }.unwrap();
         assert_eq!(booted.error, None, "{booted}");
     }
 
@@ -166,7 +171,7 @@ impl Kernel {
     /// Leads a change of the target.
     pub fn change(&self, boot: &mut SimCpu<'_>, to: &Snapshot) -> Result<Summary, Error> {
         let ipis = boot.ipis();
-        self.sync.change(boot, 0, to, |cpu| ipis.send(cpu))
+        unsafe { self.sync.change(boot, 0, to, |cpu| ipis.send(cpu)) }
     }
 
     /// Leads a check.
@@ -179,12 +184,12 @@ impl Kernel {
     pub fn sleep(&self, boot: &mut SimCpu<'_>, profile: &S3) {
         // Longer than an uncached AP takes to leave its handler: a kernel stops its devices meanwhile.
         boot.work(1_000_000);
-        self.sync.suspend(boot).unwrap();
+        self.sync.suspend(boot, 0).unwrap();
         for ap in 1..boot.machine().config().cpus() {
-            self.sync.offline(ap).unwrap();
+            unsafe { self.sync.offline(ap) }.unwrap();
         }
         boot.s3(profile);
-        let outcome = self.sync.boot_resume(boot, 0).unwrap();
+        let outcome = unsafe { self.sync.boot_resume(boot, 0) }.unwrap();
         assert_eq!(outcome.error, None, "{outcome}");
     }
 }

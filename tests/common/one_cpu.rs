@@ -82,13 +82,13 @@ impl Case {
                     cpu.cli();
                 }
                 if self.cr0 != CR0_KERNEL {
-                    cpu.write_cr0(self.cr0);
+                    unsafe { cpu.write_cr0(self.cr0) };
                 }
                 machine.clear_log();
                 let cap = platform.mtrr.ok().filter(|_| !self.first);
                 let plan = Plan::examine(cpu, &want, &platform, &self.policy, cap);
                 let mut plan = plan.unwrap();
-                let result = plan.apply(cpu, &want, &platform, &self.policy);
+                let result = unsafe { plan.apply(cpu, &want, &platform, &self.policy) };
                 let ops = registers_only(&machine.ops(0));
                 ((plan, ops), result, cpu.interrupts_enabled())
             },

@@ -12,7 +12,7 @@ pub struct Wrapped<'a, 'run, R, W> {
     pub write: W,
 }
 
-impl<'run, R, W> CpuOps for Wrapped<'_, 'run, R, W>
+unsafe impl<'run, R, W> CpuOps for Wrapped<'_, 'run, R, W>
 where
     R: FnMut(&mut SimCpu<'run>, MsrAddr) -> Result<u64, MsrFault>,
     W: FnMut(&mut SimCpu<'run>, MsrAddr, u64) -> Result<(), MsrFault>,
@@ -20,26 +20,26 @@ where
     fn rdmsr(&mut self, msr: MsrAddr) -> Result<u64, MsrFault> {
         (self.read)(self.cpu, msr)
     }
-    fn wrmsr(&mut self, msr: MsrAddr, value: u64) -> Result<(), MsrFault> {
+    unsafe fn wrmsr(&mut self, msr: MsrAddr, value: u64) -> Result<(), MsrFault> {
         (self.write)(self.cpu, msr, value)
     }
     fn read_cr0(&mut self) -> u64 {
         self.cpu.read_cr0()
     }
-    fn write_cr0(&mut self, value: u64) {
-        self.cpu.write_cr0(value);
+    unsafe fn write_cr0(&mut self, value: u64) {
+        unsafe { self.cpu.write_cr0(value) };
     }
     fn read_cr3(&mut self) -> u64 {
         self.cpu.read_cr3()
     }
-    fn write_cr3(&mut self, value: u64) {
-        self.cpu.write_cr3(value);
+    unsafe fn write_cr3(&mut self, value: u64) {
+        unsafe { self.cpu.write_cr3(value) };
     }
     fn read_cr4(&mut self) -> u64 {
         self.cpu.read_cr4()
     }
-    fn write_cr4(&mut self, value: u64) {
-        self.cpu.write_cr4(value);
+    unsafe fn write_cr4(&mut self, value: u64) {
+        unsafe { self.cpu.write_cr4(value) };
     }
     fn wbinvd(&mut self) {
         self.cpu.wbinvd();

@@ -16,6 +16,8 @@ fn the_integration_code_is_the_examples() {
 #[test]
 fn the_readme_opens_with_two_commands_and_is_short() {
     assert!(README.lines().count() <= 150);
+    let long = README.lines().find(|line| line.chars().count() > 100);
+    assert_eq!(long, None, "at most 100 columns");
     let commands: Vec<&str> = README
         .split("```sh\n")
         .skip(1)

@@ -63,7 +63,7 @@ fn faults_strike_where_told() {
             |boot| boot.send_init_sipi(1),
             |ap| {
                 let done = window(ap, &want);
-                ap.write_cr0(CR0_KERNEL);
+                unsafe { ap.write_cr0(CR0_KERNEL) };
                 outcome.store(1 + u32::from(done.is_err()), Ordering::Release);
             },
             nothing,

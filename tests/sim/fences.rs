@@ -84,7 +84,7 @@ fn a_kick_must_not_overtake_what_it_is_about() {
     assert_eq!(kick(|_| lock()), []);
     assert_eq!(kick(|cpu| assert!(cpu.cpuid(0, 0).eax > 0)), []);
     assert_eq!(
-        kick(|cpu| assert!(cpu.wrmsr(MsrAddr::PAT, 0x0007_0406_0007_0406).is_ok())),
+        kick(|cpu| assert!(unsafe { cpu.wrmsr(MsrAddr::PAT, 0x0007_0406_0007_0406) }.is_ok())),
         []
     );
     // A store after the fence is late again.

@@ -31,7 +31,7 @@ fn what_only_firmware_sets_is_not_to_be_written() {
         let machine = Machine::new(config.clone());
         machine.run(
             |boot| {
-                boot.wrmsr(msr, value).unwrap();
+                unsafe { boot.wrmsr(msr, value) }.unwrap();
                 assert_eq!(boot.rdmsr(msr), Ok(value));
             },
             nothing,
@@ -45,7 +45,7 @@ fn what_only_firmware_sets_is_not_to_be_written() {
     // Locked by its first write.
     let machine = Machine::new(tme);
     machine.run(
-        |boot| assert!(boot.wrmsr(MsrAddr::TME_ACTIVATE, locked).is_err()),
+        |boot| assert!(unsafe { boot.wrmsr(MsrAddr::TME_ACTIVATE, locked) }.is_err()),
         nothing,
         nothing,
     );

@@ -96,7 +96,7 @@ fn whole_event_list_reads_well() {
     machine.run(
         |boot| {
             assert_eq!(boot.rdmsr(MsrAddr::MTRRCAP), Ok(0xd0a));
-            assert_eq!(boot.wrmsr(MsrAddr::PAT, 2), Err(MsrFault));
+            assert_eq!(unsafe { boot.wrmsr(MsrAddr::PAT, 2) }, Err(MsrFault));
             boot.wbinvd();
         },
         nothing,

@@ -22,24 +22,24 @@ fn nothing(_: &mut SimCpu<'_>) {}
 fn window(cpu: &mut SimCpu<'_>, want: &Snapshot) -> Result<(), MsrFault> {
     let cr0 = cpu.read_cr0();
     let cr4 = cpu.read_cr4();
-    cpu.write_cr0((cr0 | CR0_CD) & !CR0_NW);
+    unsafe { cpu.write_cr0((cr0 | CR0_CD) & !CR0_NW) };
     cpu.wbinvd();
-    cpu.write_cr4(cr4 & !CR4_PGE);
-    cpu.wrmsr(MsrAddr::MTRR_DEF_TYPE, 0)?;
+    unsafe { cpu.write_cr4(cr4 & !CR4_PGE) };
+    unsafe { cpu.wrmsr(MsrAddr::MTRR_DEF_TYPE, 0) }?;
     for (n, pair) in want.variable_ranges().iter().enumerate() {
-        cpu.wrmsr(MsrAddr::phys_base(n), pair.base)?;
-        cpu.wrmsr(MsrAddr::phys_mask(n), pair.mask)?;
+        unsafe { cpu.wrmsr(MsrAddr::phys_base(n), pair.base) }?;
+        unsafe { cpu.wrmsr(MsrAddr::phys_mask(n), pair.mask) }?;
     }
     for (range, word) in mtrr_pat::ranges::FIXED_RANGES.iter().zip(want.fixed) {
-        cpu.wrmsr(range.msr, word)?;
+        unsafe { cpu.wrmsr(range.msr, word) }?;
     }
     if let Some(pat) = want.pat {
-        cpu.wrmsr(MsrAddr::PAT, pat.raw())?;
+        unsafe { cpu.wrmsr(MsrAddr::PAT, pat.raw()) }?;
     }
-    cpu.wrmsr(MsrAddr::MTRR_DEF_TYPE, want.def_type.raw())?;
-    cpu.write_cr4(cr4 & !CR4_PGE | CR4_PGE);
-    cpu.write_cr4(cr4);
-    cpu.write_cr0(cr0 & !(CR0_CD | CR0_NW));
+    unsafe { cpu.wrmsr(MsrAddr::MTRR_DEF_TYPE, want.def_type.raw()) }?;
+    unsafe { cpu.write_cr4(cr4 & !CR4_PGE | CR4_PGE) };
+    unsafe { cpu.write_cr4(cr4) };
+    unsafe { cpu.write_cr0(cr0 & !(CR0_CD | CR0_NW)) };
     Ok(())
 }
 

@@ -20,38 +20,38 @@ fn rules_are_watched() {
     assert_eq!(e, 0x800);
     // Caching on.
     assert_eq!(
-        broken(|cpu| cpu.wrmsr(MsrAddr::MTRR_DEF_TYPE, 0).unwrap()),
+        broken(|cpu| unsafe { cpu.wrmsr(MsrAddr::MTRR_DEF_TYPE, 0) }.unwrap()),
         [Rule::MtrrWriteOutsideWindow]
     );
     // Caching off, E set.
     assert_eq!(
         broken(|cpu| {
-            cpu.write_cr0(CR0_KERNEL | CR0_CD);
-            cpu.wrmsr(MsrAddr::phys_base(0), 0).unwrap();
+            unsafe { cpu.write_cr0(CR0_KERNEL | CR0_CD) };
+            unsafe { cpu.wrmsr(MsrAddr::phys_base(0), 0) }.unwrap();
         }),
         [Rule::MtrrWriteOutsideWindow]
     );
     // A pair that is and stays unused needs no window.
     assert_eq!(
         broken(|cpu| {
-            cpu.wrmsr(MsrAddr::phys_base(9), 6).unwrap();
-            cpu.wrmsr(MsrAddr::phys_mask(9), 0x1000).unwrap();
+            unsafe { cpu.wrmsr(MsrAddr::phys_base(9), 6) }.unwrap();
+            unsafe { cpu.wrmsr(MsrAddr::phys_mask(9), 0x1000) }.unwrap();
         }),
         []
     );
     assert_eq!(
         broken(|cpu| {
-            cpu.write_cr0(CR0_KERNEL | CR0_CD);
-            cpu.wrmsr(MsrAddr::MTRR_DEF_TYPE, 0).unwrap();
+            unsafe { cpu.write_cr0(CR0_KERNEL | CR0_CD) };
+            unsafe { cpu.wrmsr(MsrAddr::MTRR_DEF_TYPE, 0) }.unwrap();
             WORD.store(1, Ordering::Release);
         }),
         [Rule::SharedTouchInWindow]
     );
     assert_eq!(
         broken(|cpu| {
-            cpu.write_cr0(CR0_KERNEL | CR0_CD);
-            cpu.wrmsr(MsrAddr::MTRR_DEF_TYPE, 0).unwrap();
-            cpu.write_cr0(CR0_KERNEL);
+            unsafe { cpu.write_cr0(CR0_KERNEL | CR0_CD) };
+            unsafe { cpu.wrmsr(MsrAddr::MTRR_DEF_TYPE, 0) }.unwrap();
+            unsafe { cpu.write_cr0(CR0_KERNEL) };
             WORD.store(1, Ordering::Release);
             let _ = WORD.compare_exchange(1, 2);
         }),
@@ -60,9 +60,9 @@ fn rules_are_watched() {
     assert_eq!(
         broken(|cpu| {
             cpu.load(0x5000);
-            cpu.write_cr0(CR0_KERNEL | CR0_CD);
-            cpu.wrmsr(MsrAddr::MTRR_DEF_TYPE, 0).unwrap();
-            cpu.write_cr0(CR0_KERNEL);
+            unsafe { cpu.write_cr0(CR0_KERNEL | CR0_CD) };
+            unsafe { cpu.wrmsr(MsrAddr::MTRR_DEF_TYPE, 0) }.unwrap();
+            unsafe { cpu.write_cr0(CR0_KERNEL) };
             cpu.load(0x5000);
         }),
         [Rule::StaleTlb]
@@ -101,13 +101,13 @@ fn sibling_of_a_window_may_wait_and_flush_only() {
         let held = beside_a_window(scope, |boot, done| {
             while done.load(Ordering::Acquire) == 0 {
                 let cr4 = boot.read_cr4();
-                boot.write_cr4(cr4 ^ CR4_PGE);
-                boot.write_cr4(cr4);
+                unsafe { boot.write_cr4(cr4 ^ CR4_PGE) };
+                unsafe { boot.write_cr4(cr4) };
                 boot.pause_while(done, 0, u64::MAX);
             }
             let cr4 = boot.read_cr4();
-            boot.write_cr4(cr4 ^ CR4_PGE);
-            boot.write_cr4(cr4);
+            unsafe { boot.write_cr4(cr4 ^ CR4_PGE) };
+            unsafe { boot.write_cr4(cr4) };
             boot.load(0x9000);
         });
         held.check().unwrap();
@@ -138,8 +138,8 @@ fn waiting_without_a_last_flush_leaves_stale_types_on_shared_sets_only() {
                 boot.read_cr3();
             }
             let cr4 = boot.read_cr4();
-            boot.write_cr4(cr4 ^ CR4_PGE);
-            boot.write_cr4(cr4);
+            unsafe { boot.write_cr4(cr4 ^ CR4_PGE) };
+            unsafe { boot.write_cr4(cr4) };
             while done.load(Ordering::Acquire) == 0 {
                 boot.pause_while(done, 0, u64::MAX);
             }
@@ -162,7 +162,7 @@ fn reset_leaves_caching_off_until_the_cpu_turns_it_on() {
         |ap| {
             assert_eq!(ap.read_cr0(), CR0_KERNEL | CR0_CD | CR0_NW);
             ap.work(100);
-            ap.write_cr0(CR0_KERNEL);
+            unsafe { ap.write_cr0(CR0_KERNEL) };
             ap.work(1000);
         },
         nothing,
@@ -177,7 +177,11 @@ fn reset_leaves_caching_off_until_the_cpu_turns_it_on() {
 #[should_panic(expected = "CD=0 and NW=1")]
 fn nw_without_cd_is_a_kernel_bug() {
     let machine = Machine::new(Config::new(1, 1));
-    machine.run(|boot| boot.write_cr0(CR0_KERNEL | CR0_NW), nothing, nothing);
+    machine.run(
+        |boot| unsafe { boot.write_cr0(CR0_KERNEL | CR0_NW) },
+        nothing,
+        nothing,
+    );
 }
 
 #[test]
@@ -186,7 +190,11 @@ fn cd_faults_in_a_guest() {
     let mut config = Config::new(1, 1);
     config.cd_faults = true;
     let machine = Machine::new(config);
-    machine.run(|boot| boot.write_cr0(CR0_KERNEL | CR0_CD), nothing, nothing);
+    machine.run(
+        |boot| unsafe { boot.write_cr0(CR0_KERNEL | CR0_CD) },
+        nothing,
+        nothing,
+    );
 }
 
 #[test]
@@ -222,10 +230,10 @@ fn stale_after(cr4: u64, flush: fn(&mut SimCpu<'_>)) -> Vec<u64> {
         |boot| {
             let cr3 = boot.read_cr3();
             boot.load(0x9000);
-            boot.write_cr3(cr3 + 1); // another PCID, if there are such
+            unsafe { boot.write_cr3(cr3 + 1) }; // another PCID, if there are such
             boot.load(0xa000);
-            boot.write_cr0(CR0_KERNEL | CR0_CD);
-            boot.wrmsr(MsrAddr::MTRR_DEF_TYPE, 0).unwrap();
+            unsafe { boot.write_cr0(CR0_KERNEL | CR0_CD) };
+            unsafe { boot.wrmsr(MsrAddr::MTRR_DEF_TYPE, 0) }.unwrap();
             flush(boot);
         },
         nothing,
@@ -240,15 +248,15 @@ fn flushes_reach_what_the_manual_says() {
     const CODE: u64 = 0x20_0000;
     let reload: fn(&mut SimCpu<'_>) = |cpu| {
         let cr3 = cpu.read_cr3();
-        cpu.write_cr3(cr3);
+        unsafe { cpu.write_cr3(cr3) };
     };
     let keep: fn(&mut SimCpu<'_>) = |cpu| {
         let cr3 = cpu.read_cr3();
-        cpu.write_cr3(cr3 | 1 << 63);
+        unsafe { cpu.write_cr3(cr3 | 1 << 63) };
     };
     let toggle: fn(&mut SimCpu<'_>) = |cpu| {
         let cr4 = cpu.read_cr4();
-        cpu.write_cr4(cr4 ^ CR4_PGE);
+        unsafe { cpu.write_cr4(cr4 ^ CR4_PGE) };
     };
     let pcids = 0xa0 | CR4_PCIDE;
     assert_eq!(stale_after(0xa0, |_| ()), [0xa000, CODE]);

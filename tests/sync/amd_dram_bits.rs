@@ -27,7 +27,7 @@ fn sharing_syscfg<'a, 'run>(cpu: &'a mut SimCpu<'run>) -> impl CpuOps + use<'a, 
         cpu,
         read: |cpu: &mut SimCpu<'run>, msr| cpu.rdmsr(msr),
         write: |cpu: &mut SimCpu<'run>, msr, value| {
-            cpu.wrmsr(msr, value)?;
+            unsafe { cpu.wrmsr(msr, value) }?;
             if msr == MsrAddr::SYSCFG {
                 let machine = cpu.machine();
                 let config = machine.config();

@@ -15,7 +15,7 @@ fn a_cpu_is_running_once_it_is_up_in_line_or_not() {
         kernel.run(&machine, |boot| {
             let state = |n| kernel.sync.state(n).unwrap();
             assert_eq!(state(0), CpuState::Absent);
-            let _ = kernel.sync.boot_init(boot, 0, policy(mode)).unwrap();
+            let _ = unsafe { kernel.sync.boot_init(boot, 0, policy(mode)) }.unwrap();
             assert_eq!(state(0), CpuState::Running);
             for ap in 1..4 {
                 assert_eq!(state(ap), CpuState::Absent);
@@ -25,7 +25,7 @@ fn a_cpu_is_running_once_it_is_up_in_line_or_not() {
                     kernel.sync.hold_point(boot, 0).unwrap();
                 }
             }
-            kernel.sync.parked(3).unwrap();
+            unsafe { kernel.sync.parked(3) }.unwrap();
             assert_eq!(state(3), CpuState::Parked);
             let out = kernel.sync.state(1 << 20).unwrap_err();
             assert!(matches!(out, Error::CpuOutOfRange { .. }));
@@ -40,8 +40,8 @@ fn an_outcome_with_an_error_is_no_ok() {
     let kernel = Kernel::new();
     kernel.run(&machine, |boot| {
         let mode = MODES[0];
-        let mut outcome = kernel.sync.boot_init(boot, 0, policy(mode)).unwrap();
-        assert_eq!(outcome.ok(), Ok(outcome));
+        let mut outcome = unsafe { kernel.sync.boot_init(boot, 0, policy(mode)) }.unwrap();
+        assert_eq!(outcome.ok(), Ok(()));
         outcome.error = Some(Error::TargetBusy);
         assert_eq!(outcome.ok(), Err(Error::TargetBusy));
     });

@@ -46,14 +46,11 @@ fn with_its_siblings_absent_or_parked_an_ap_opens_its_window_at_once() {
         let machine = Machine::new(two_by_two(scope));
         let kernel = Kernel::new();
         kernel.run(&machine, |boot| {
-            let _ = kernel
-                .sync
-                .boot_init(boot, 0, policy(Resync::Early))
-                .unwrap();
+            let _ = unsafe { kernel.sync.boot_init(boot, 0, policy(Resync::Early)) }.unwrap();
             kernel.bring_up(boot, &[2]);
             assert_eq!(outcome(&kernel, 2).path, Path::Window);
             assert_eq!(ipis(&machine), 0, "CPU 3 is absent: nobody is asked");
-            kernel.sync.parked(2).unwrap();
+            unsafe { kernel.sync.parked(2) }.unwrap();
             // Also under a shared set: firmware took it away again while both were off.
             machine.set_registers(3, &another_map());
             kernel.bring_up(boot, &[3]);
@@ -75,10 +72,7 @@ fn a_pat_alone_is_written_beside_running_siblings_with_caching_on() {
         let machine = Machine::new(config);
         let kernel = Kernel::new();
         kernel.run(&machine, |boot| {
-            let _ = kernel
-                .sync
-                .boot_init(boot, 0, policy(Resync::Early))
-                .unwrap();
+            let _ = unsafe { kernel.sync.boot_init(boot, 0, policy(Resync::Early)) }.unwrap();
             kernel.bring_up(boot, &[1, 2, 3]);
         });
         for cpu in 1..4 {
@@ -112,10 +106,7 @@ fn a_running_sibling_is_asked_answers_stands_still_and_is_let_go() {
     let machine = Machine::new(config);
     let kernel = Kernel::new();
     kernel.run(&machine, |boot| {
-        let _ = kernel
-            .sync
-            .boot_init(boot, 0, policy(Resync::Early))
-            .unwrap();
+        let _ = unsafe { kernel.sync.boot_init(boot, 0, policy(Resync::Early)) }.unwrap();
         kernel.bring_up(boot, &[2]);
         machine.clear_log();
         kernel.bring_up(boot, &[3]);
@@ -169,10 +160,7 @@ fn without_callback_and_answer_it_is_postponed_and_says_so_until_the_next_meetin
     let kernel = Kernel::new();
     machine.run(
         |boot| {
-            let _ = kernel
-                .sync
-                .boot_init(boot, 0, policy(Resync::Early))
-                .unwrap();
+            let _ = unsafe { kernel.sync.boot_init(boot, 0, policy(Resync::Early)) }.unwrap();
             kernel.bring_up(boot, &[2, 3]);
             let postponed = outcome(&kernel, 3);
             assert_eq!(postponed.path, Path::Postponed);
@@ -212,10 +200,7 @@ fn a_polling_sibling_is_waited_for_without_a_callback() {
     let kernel = Kernel::new();
     machine.run(
         |boot| {
-            let _ = kernel
-                .sync
-                .boot_init(boot, 0, policy(Resync::Early))
-                .unwrap();
+            let _ = unsafe { kernel.sync.boot_init(boot, 0, policy(Resync::Early)) }.unwrap();
             assert!(kernel.bring_up(boot, &[1]).is_empty());
         },
         |ap| {
@@ -257,10 +242,7 @@ fn unknown_siblings_count_as_running() {
         let machine = Machine::new(config);
         let kernel = Kernel::new();
         kernel.run(&machine, |boot| {
-            let _ = kernel
-                .sync
-                .boot_init(boot, 0, policy(Resync::Early))
-                .unwrap();
+            let _ = unsafe { kernel.sync.boot_init(boot, 0, policy(Resync::Early)) }.unwrap();
             assert_eq!(kernel.sync.platform().unwrap().smt_shift, None);
             kernel.bring_up(boot, &[1, 2]);
             for cpu in [1, 2] {
@@ -287,20 +269,20 @@ fn the_kernels_word_about_a_place_is_taken() {
     let machine = Machine::new(config);
     let kernel = Kernel::new();
     kernel.run(&machine, |boot| {
-        let _ = kernel
-            .sync
-            .boot_init_at(
+        let _ = unsafe {
+            kernel.sync.boot_init_at(
                 boot,
                 0,
                 Place::Core { core: 5, thread: 0 },
                 policy(Resync::Early),
             )
-            .unwrap();
+        }
+        .unwrap();
         // One CPU of unknown place makes everybody's siblings unknown.
         kernel.start_at(boot, 1, Place::Unknown).unwrap();
         assert!(kernel.wait_for(boot, 1));
         assert_eq!(outcome(&kernel, 1).error, Some(Error::TopologyUnknown));
-        kernel.sync.offline(1).unwrap();
+        unsafe { kernel.sync.offline(1) }.unwrap();
         let place = Place::Core {
             core: 77,
             thread: 0,

@@ -30,7 +30,7 @@ fn bring_up(kernel: &Kernel, boot: &mut SimCpu<'_>, sends: Sends) {
     for ap in 1..boot.machine().config().cpus() {
         let place = Place::Apic(boot.machine().config().apic_id(ap));
         boot.cli();
-        kernel.sync.starting(boot, ap, place).unwrap();
+        unsafe { kernel.sync.starting(boot, ap, place) }.unwrap();
         if sends == Sends::Fenced {
             boot.mfence();
         }
@@ -63,7 +63,9 @@ fn live(mode: Resync, scope: MtrrScope, sends: Sends) -> Machine {
             to.variable[5] = another_map().variable[0];
             let kick = kick(boot, sends);
             assert_eq!(
-                kernel.sync.change(boot, 0, &to, kick).unwrap().out_of_sync,
+                unsafe { kernel.sync.change(boot, 0, &to, kick) }
+                    .unwrap()
+                    .out_of_sync,
                 0
             );
         },

@@ -23,3 +23,4 @@ mod siblings;
 mod sleep_resume;
 mod stale_lines;
 mod suspend_and_hotplug;
+mod wrong_numbers;

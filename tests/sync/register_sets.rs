@@ -46,7 +46,7 @@ fn live_through(
     let kernel = Kernel::new();
     kernel.run(&machine, |boot| {
         let policy = with_pat(policy(mode), Pat::LINUX);
-        let _ = kernel.sync.boot_init(boot, 0, policy).unwrap();
+        let _ = unsafe { kernel.sync.boot_init(boot, 0, policy) }.unwrap();
         for round in 0..2 {
             if round > 0 {
                 kernel.sleep(boot, sleep);
@@ -288,7 +288,7 @@ fn confidential_guests_use_the_pat_alone_and_never_touch_caches() {
                 // Slot 1 loses its cacheable type, which elsewhere flushes caches.
                 let policy = with_pat(policy(mode), Pat::LINUX);
                 assert_eq!(policy.pat_flush, PatFlush::WhenUncached);
-                let _ = kernel.sync.boot_init(boot, 0, policy).unwrap();
+                let _ = unsafe { kernel.sync.boot_init(boot, 0, policy) }.unwrap();
                 assert!(kernel.bring_up(boot, &aps(&machine)).is_empty());
                 if mode == Resync::Deferred {
                     let _ = kernel.resync(boot).unwrap();
@@ -400,7 +400,7 @@ fn a_boot_cpu_that_cannot_read_a_register_it_has_is_not_initialised() {
         let machine = Machine::new(config);
         let kernel = Kernel::new();
         kernel.run(&machine, |boot| {
-            let failed = kernel.sync.boot_init(boot, 0, policy(Resync::Early));
+            let failed = unsafe { kernel.sync.boot_init(boot, 0, policy(Resync::Early)) };
             assert_eq!(failed, Err(Error::ReadFault { msr }));
             assert_eq!(kernel.start(boot, 1), Err(Error::NotInitialised));
             assert_eq!(kernel.resync(boot), Err(Error::NotInitialised));

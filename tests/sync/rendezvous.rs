@@ -31,10 +31,7 @@ fn config(cores: usize, threads: usize, scope: MtrrScope) -> Config {
 
 /// Boots and brings all APs up, in line.
 fn boot_all(kernel: &Kernel, boot: &mut SimCpu<'_>) {
-    let _ = kernel
-        .sync
-        .boot_init(boot, 0, policy(Resync::Deferred))
-        .unwrap();
+    let _ = unsafe { kernel.sync.boot_init(boot, 0, policy(Resync::Deferred)) }.unwrap();
     let aps = aps(&boot.machine());
     assert!(kernel.bring_up(boot, &aps).is_empty());
     assert_eq!(kernel.resync(boot).unwrap().out_of_sync, 0);
@@ -76,7 +73,7 @@ fn a_gathering_that_somebody_misses_changes_nothing_and_names_them() {
                 let (now, target) = kernel.sync.target().unwrap();
                 assert_eq!((now, target.variable), (epoch, firmware_map().variable));
                 for cpu in [2, 5] {
-                    kernel.sync.offline(cpu).unwrap();
+                    unsafe { kernel.sync.offline(cpu) }.unwrap();
                 }
                 let changed = kernel.change(boot, &another_map()).unwrap();
                 assert_eq!((changed.cpus, changed.out_of_sync), (4, 0));
@@ -221,7 +218,7 @@ fn a_check_writes_nothing_and_reports_every_cpu_that_differs() {
                 (summary.cpus, summary.differed, summary.out_of_sync),
                 (6, count, count)
             );
-            let said = format!("6 CPUs met, {count} differed, {count} out of sync");
+            let said = format!("rendezvous of 6 CPUs, {count} differed, {count} out of sync");
             assert!(summary.to_string().ends_with(&said), "{summary}");
             let off: Vec<usize> = kernel.sync.report().out_of_sync().map(|c| c.cpu).collect();
             assert_eq!(off.len() as u32, count);
@@ -383,10 +380,7 @@ fn those_in_line_are_compared_and_write_nothing() {
         let machine = Machine::new(config(3, 2, scope));
         let kernel = Kernel::new();
         kernel.run(&machine, |boot| {
-            let _ = kernel
-                .sync
-                .boot_init(boot, 0, policy(Resync::Deferred))
-                .unwrap();
+            let _ = unsafe { kernel.sync.boot_init(boot, 0, policy(Resync::Deferred)) }.unwrap();
             kernel.bring_up(boot, &[1, 2, 3]);
             machine.set_registers(2, &another_map());
             let _ = kernel.resync(boot).unwrap();

@@ -25,7 +25,7 @@ fn places_of_two_kinds_are_not_compared() {
     let machine = Machine::new(differing(1, 2, MtrrScope::Thread));
     let kernel = Kernel::new();
     kernel.run(&machine, |boot| {
-        let booted = kernel.sync.boot_init(boot, 0, policy(Resync::Early));
+        let booted = unsafe { kernel.sync.boot_init(boot, 0, policy(Resync::Early)) };
         assert_eq!(booted.unwrap().error, None);
         let place = Place::Core { core: 7, thread: 1 };
         kernel.start_at(boot, 1, place).unwrap();
@@ -50,7 +50,7 @@ fn a_cpu_of_another_kind_is_so_every_time() {
                 let machine = Machine::new(config);
                 let kernel = Kernel::new();
                 kernel.run(&machine, |boot| {
-                    let booted = kernel.sync.boot_init(boot, 0, policy(mode));
+                    let booted = unsafe { kernel.sync.boot_init(boot, 0, policy(mode)) };
                     assert_eq!(booted.unwrap().error, None);
                     kernel.bring_up(boot, &[1]);
                     // More pairs than exist, or fewer than are in use.
@@ -79,12 +79,12 @@ fn a_cpu_that_is_starting_is_not_declared_again() {
     let machine = Machine::new(differing(2, 1, MtrrScope::Core));
     let kernel = Kernel::new();
     kernel.run(&machine, |boot| {
-        let booted = kernel.sync.boot_init(boot, 0, policy(Resync::Early));
+        let booted = unsafe { kernel.sync.boot_init(boot, 0, policy(Resync::Early)) };
         assert_eq!(booted.unwrap().error, None);
-        kernel.sync.starting(boot, 1, Place::Apic(2)).unwrap();
-        let again = kernel.sync.starting(boot, 1, Place::Apic(2));
-        assert_eq!(again, Err(Error::ArrivedTwice { cpu: 1 }));
-        kernel.sync.offline(1).unwrap();
+        unsafe { kernel.sync.starting(boot, 1, Place::Apic(2)) }.unwrap();
+        let again = unsafe { kernel.sync.starting(boot, 1, Place::Apic(2)) };
+        assert_eq!(again, Err(Error::AlreadyDeclared { cpu: 1 }));
+        unsafe { kernel.sync.offline(1) }.unwrap();
         kernel.bring_up(boot, &[1]);
         assert_all_equal(&machine, "declared anew");
     });
@@ -98,7 +98,7 @@ fn an_ap_that_arrives_during_a_check_is_brought_in_line_all_the_same() {
         let machine = Machine::new(config);
         let kernel = Kernel::new();
         kernel.run(&machine, |boot| {
-            let booted = kernel.sync.boot_init(boot, 0, policy(mode));
+            let booted = unsafe { kernel.sync.boot_init(boot, 0, policy(mode)) };
             assert_eq!(booted.unwrap().error, None);
             kernel.start(boot, 1).unwrap();
             let ipis = boot.ipis();
@@ -117,13 +117,13 @@ fn a_target_moved_by_a_suspend_that_did_not_happen_reaches_everybody() {
     let machine = Machine::new(Config::new(2, 1));
     let kernel = Kernel::new();
     kernel.run(&machine, |boot| {
-        let booted = kernel.sync.boot_init(boot, 0, policy(Resync::Early));
+        let booted = unsafe { kernel.sync.boot_init(boot, 0, policy(Resync::Early)) };
         assert_eq!(booted.unwrap().error, None);
         kernel.bring_up(boot, &[1]);
-        boot.wrmsr(MsrAddr::PAT, Pat::LINUX.raw()).unwrap();
-        kernel.sync.suspend(boot).unwrap();
-        let early = kernel.sync.starting(boot, 1, Place::Apic(2));
-        assert_eq!(early, Err(Error::WrongPhase));
+        unsafe { boot.wrmsr(MsrAddr::PAT, Pat::LINUX.raw()) }.unwrap();
+        kernel.sync.suspend(boot, 0).unwrap();
+        let early = unsafe { kernel.sync.starting(boot, 1, Place::Apic(2)) };
+        assert_eq!(early, Err(Error::Suspended));
         kernel.sync.suspend_aborted().unwrap();
         assert_eq!(kernel.resync(boot).unwrap().out_of_sync, 0);
         assert_all_equal(&machine, "moved by suspend");
@@ -139,14 +139,14 @@ fn a_boot_cpu_that_is_torn_is_nobodys_model() {
     let machine = Machine::new(config);
     let kernel = Kernel::new();
     kernel.run(&machine, |boot| {
-        let booted = kernel.sync.boot_init(boot, 0, policy(Resync::Early));
+        let booted = unsafe { kernel.sync.boot_init(boot, 0, policy(Resync::Early)) };
         assert_eq!(booted.unwrap().error, None);
         kernel.bring_up(boot, &[1]);
         let ipis = boot.ipis();
         let want = another_map();
-        let changed = kernel.sync.change(boot, 0, &want, |cpu| ipis.send(cpu));
+        let changed = unsafe { kernel.sync.change(boot, 0, &want, |cpu| ipis.send(cpu)) };
         assert_eq!(changed.unwrap().out_of_sync, 1, "the boot CPU");
-        kernel.sync.suspend(boot).unwrap();
+        kernel.sync.suspend(boot, 0).unwrap();
         let (_, target) = kernel.sync.target().unwrap();
         assert_eq!(target.def_type, want.def_type);
     });
@@ -164,9 +164,9 @@ fn targets_the_machine_refuses_are_refused_before_any_cpu_is_touched() {
     let kernel = Kernel::new();
     kernel.run(&machine, |boot| {
         let reserved = with_pat(policy(Resync::Early), Pat::from_raw(0x0203_0607_0101_0606));
-        let refused = kernel.sync.boot_init(boot, 0, reserved);
+        let refused = unsafe { kernel.sync.boot_init(boot, 0, reserved) };
         assert_eq!(refused, Err(Error::InvalidTarget { msr: MsrAddr::PAT }));
-        let booted = kernel.sync.boot_init(boot, 0, policy(Resync::Early));
+        let booted = unsafe { kernel.sync.boot_init(boot, 0, policy(Resync::Early)) };
         assert_eq!(booted.unwrap().error, None);
         kernel.bring_up(boot, &[1]);
         let (epoch, now) = kernel.sync.target().unwrap();
@@ -179,7 +179,7 @@ fn targets_the_machine_refuses_are_refused_before_any_cpu_is_touched() {
         };
         for (target, msr) in [(fixed, MsrAddr(0x250)), (combining, MsrAddr::phys_base(7))] {
             let ipis = boot.ipis();
-            let changed = kernel.sync.change(boot, 0, &target, |cpu| ipis.send(cpu));
+            let changed = unsafe { kernel.sync.change(boot, 0, &target, |cpu| ipis.send(cpu)) };
             assert_eq!(changed, Err(Error::InvalidTarget { msr }));
         }
         assert_eq!(kernel.sync.target().unwrap(), (epoch, now));
@@ -191,12 +191,12 @@ fn an_unknown_cpu_that_is_gone_is_nobodys_sibling() {
     let machine = Machine::new(differing(3, 1, MtrrScope::Core));
     let kernel = Kernel::new();
     kernel.run(&machine, |boot| {
-        let booted = kernel.sync.boot_init(boot, 0, policy(Resync::Early));
+        let booted = unsafe { kernel.sync.boot_init(boot, 0, policy(Resync::Early)) };
         assert_eq!(booted.unwrap().error, None);
         kernel.start_at(boot, 1, Place::Unknown).unwrap();
         kernel.wait_for(boot, 1);
         assert_eq!(outcome(&kernel, 1).error, Some(Error::TopologyUnknown));
-        kernel.sync.offline(1).unwrap();
+        unsafe { kernel.sync.offline(1) }.unwrap();
         kernel.bring_up(boot, &[2]);
         assert_eq!(outcome(&kernel, 2).error, None);
     });
@@ -218,7 +218,7 @@ fn a_kick_while_an_ap_comes_online_changes_nothing_under_it() {
         let kernel = Kernel::new();
         machine.run(
             |boot| {
-                let booted = kernel.sync.boot_init(boot, 0, policy(Resync::Early));
+                let booted = unsafe { kernel.sync.boot_init(boot, 0, policy(Resync::Early)) };
                 assert_eq!(booted.unwrap().error, None);
                 kernel.start(boot, 1).unwrap();
                 let since = boot.rdtsc();
@@ -227,7 +227,7 @@ fn a_kick_while_an_ap_comes_online_changes_nothing_under_it() {
                 }
                 let want = one_range_more(kernel.sync.target().unwrap().1);
                 let ipis = boot.ipis();
-                let changed = kernel.sync.change(boot, 0, &want, |cpu| ipis.send(cpu));
+                let changed = unsafe { kernel.sync.change(boot, 0, &want, |cpu| ipis.send(cpu)) };
                 assert_eq!(changed.unwrap().out_of_sync, 0, "{delay}");
                 kernel.wait_for(boot, 1);
             },
@@ -252,7 +252,7 @@ fn an_ap_left_behind_while_it_comes_online_is_brought_in_line_by_the_next_meetin
         let machine = Machine::new(config);
         let kernel = Kernel::new();
         kernel.run(&machine, |boot| {
-            let booted = kernel.sync.boot_init(boot, 0, policy(Resync::Early));
+            let booted = unsafe { kernel.sync.boot_init(boot, 0, policy(Resync::Early)) };
             assert_eq!(booted.unwrap().error, None);
             kernel.bring_up(boot, &[2]);
             kernel.start(boot, 3).unwrap();
@@ -262,10 +262,10 @@ fn an_ap_left_behind_while_it_comes_online_is_brought_in_line_by_the_next_meetin
             }
             let want = one_range_more(kernel.sync.target().unwrap().1);
             let ipis = boot.ipis();
-            let changed = kernel.sync.change(boot, 0, &want, |cpu| ipis.send(cpu));
+            let changed = unsafe { kernel.sync.change(boot, 0, &want, |cpu| ipis.send(cpu)) };
             assert_eq!(changed, Err(Error::Stuck { count: 1, first: 2 }), "{delay}");
             kernel.wait_for(boot, 3);
-            kernel.sync.offline(2).unwrap();
+            unsafe { kernel.sync.offline(2) }.unwrap();
             assert_eq!(kernel.resync(boot).unwrap().out_of_sync, 0, "{delay}");
             let held = machine.registers(3);
             assert_eq!(held.variable_ranges(), want.variable_ranges(), "{delay}");

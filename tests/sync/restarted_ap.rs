@@ -37,10 +37,10 @@ fn live(machine: &Machine) {
     let over = Word::new(0);
     machine.run(
         |boot| {
-            let booted = kernel.sync.boot_init(boot, 0, policy(Resync::Early));
+            let booted = unsafe { kernel.sync.boot_init(boot, 0, policy(Resync::Early)) };
             assert_eq!(booted.unwrap().error, None);
             assert!(kernel.bring_up(boot, &[3, 2]).is_empty());
-            kernel.sync.offline(2).unwrap();
+            unsafe { kernel.sync.offline(2) }.unwrap();
             machine.set_registers(2, &another_map());
             assert!(kernel.bring_up(boot, &[2]).is_empty());
             assert_eq!(outcome(&kernel, 2).path, Path::Window);

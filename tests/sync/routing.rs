@@ -24,7 +24,7 @@ fn check(kernel: &Kernel, boot: &mut SimCpu<'_>) -> Summary {
 
 /// Boots and brings all APs up, in line.
 fn boot_all(kernel: &Kernel, boot: &mut SimCpu<'_>, mode: Resync) {
-    let booted = kernel.sync.boot_init(boot, 0, policy(mode)).unwrap();
+    let booted = unsafe { kernel.sync.boot_init(boot, 0, policy(mode)) }.unwrap();
     assert_eq!((booted.path, booted.error), (Path::InSync, None));
     bring_up(kernel, boot);
 }

@@ -33,7 +33,7 @@ fn every_cpu_is_in_line_after_boot_and_after_each_sleep() {
                 let why = format!("{scope:?} {mode:?} {name}");
                 kernel.run(&machine, |boot| {
                     let policy = with_pat(policy(mode), Pat::LINUX);
-                    let _ = kernel.sync.boot_init(boot, 0, policy).unwrap();
+                    let _ = unsafe { kernel.sync.boot_init(boot, 0, policy) }.unwrap();
                     for round in 0..3 {
                         if round > 0 {
                             kernel.sleep(boot, &profile);

@@ -126,21 +126,21 @@ fn use_lines(cpu: &mut SimCpu<'_>, how: &str) {
 /// The manuals' procedure, with one WBINVD or none.
 fn change(cpu: &mut SimCpu<'_>, want: &Snapshot, flush: bool) {
     let cr4 = cpu.read_cr4();
-    cpu.write_cr0(CR0_KERNEL | CR0_CD);
-    cpu.write_cr4(cr4 & !CR4_PGE);
+    unsafe { cpu.write_cr0(CR0_KERNEL | CR0_CD) };
+    unsafe { cpu.write_cr4(cr4 & !CR4_PGE) };
     let def_type = want.def_type;
-    let mut write = |msr, value| assert!(cpu.wrmsr(msr, value).is_ok());
+    let mut write = |msr, value| assert!(unsafe { cpu.wrmsr(msr, value) }.is_ok());
     write(MsrAddr::MTRR_DEF_TYPE, def_type.disabled().raw());
     write(MsrAddr::phys_base(1), want.variable[1].base);
     write(MsrAddr::PAT, want.pat.unwrap().raw());
     if flush {
         cpu.wbinvd();
     }
-    assert!(cpu.wrmsr(MsrAddr::MTRR_DEF_TYPE, def_type.raw()).is_ok());
+    assert!(unsafe { cpu.wrmsr(MsrAddr::MTRR_DEF_TYPE, def_type.raw()) }.is_ok());
     let cr3 = cpu.read_cr3();
-    cpu.write_cr3(cr3);
-    cpu.write_cr0(CR0_KERNEL);
-    cpu.write_cr4(cr4);
+    unsafe { cpu.write_cr3(cr3) };
+    unsafe { cpu.write_cr0(CR0_KERNEL) };
+    unsafe { cpu.write_cr4(cr4) };
 }
 
 /// Whether anything is wrong after a change: a line that must not be there, or a load that shows it.
@@ -267,7 +267,7 @@ fn after_what_the_library_does_nothing_is_stale() {
                 let cap = want.cap;
                 (want.variable, want.pat) = (after.variable, after.pat);
                 let mut plan = Plan::examine(cpu, &want, &platform, &policy, cap).unwrap();
-                let applied = plan.apply(cpu, &want, &platform, &policy);
+                let applied = unsafe { plan.apply(cpu, &want, &platform, &policy) };
                 assert_eq!(applied, Ok(()), "{why}");
                 let flushed = cpu.machine().counters(0).wbinvd > flushes;
                 assert_eq!(flushed, owed, "{why}");
@@ -288,7 +288,7 @@ fn a_processor_that_does_not_snoop_itself_is_flushed_twice() {
         let mut want = Snapshot::capture(cpu, &platform, policy.amd_fixed).unwrap();
         (want.variable, want.pat) = (after.variable, after.pat);
         let mut plan = Plan::examine(cpu, &want, &platform, &policy, want.cap).unwrap();
-        plan.apply(cpu, &want, &platform, &policy)
+        unsafe { plan.apply(cpu, &want, &platform, &policy) }
     };
     for (vendor, before, after, _, why) in changes() {
         let mut config = config(vendor, before, 1);
@@ -384,8 +384,8 @@ fn a_siblings_old_translations_undo_a_flush() {
                 }
                 if flushes_tlb {
                     let cr4 = ap.read_cr4();
-                    ap.write_cr4(cr4 ^ CR4_PGE);
-                    ap.write_cr4(cr4);
+                    unsafe { ap.write_cr4(cr4 ^ CR4_PGE) };
+                    unsafe { ap.write_cr4(cr4) };
                 }
                 ap.load(BLOCK);
                 word.store(3, order);

@@ -13,6 +13,7 @@ use mtrr_pat::sim::{
     firmware_map,
 };
 use mtrr_pat::snapshot::Snapshot;
+use mtrr_pat::topology::Place;
 
 fn everywhere(mut test: impl FnMut(Resync, MtrrScope, &Machine, &Kernel)) {
     for mode in MODES {
@@ -42,7 +43,7 @@ fn all_up(kernel: &Kernel, boot: &mut SimCpu<'_>, mode: Resync) {
 
 fn all_off(kernel: &Kernel) {
     for ap in 1..4 {
-        kernel.sync.offline(ap).unwrap();
+        unsafe { kernel.sync.offline(ap) }.unwrap();
     }
 }
 
@@ -51,13 +52,13 @@ fn all_off(kernel: &Kernel) {
 fn a_suspend_that_is_taken_back_leaves_the_boot_cpu_a_model() {
     everywhere(|mode, _, machine, kernel| {
         kernel.run(machine, |boot| {
-            let _ = kernel.sync.boot_init(boot, 0, policy(mode)).unwrap();
+            let _ = unsafe { kernel.sync.boot_init(boot, 0, policy(mode)) }.unwrap();
             all_up(kernel, boot, mode);
             let mut map = machine.registers(0);
             for (n, epoch) in [(3, 2), (4, 3)] {
                 map.variable[n].base = 0x1234_5000;
                 machine.set_registers(0, &map);
-                let saved = kernel.sync.suspend(boot).unwrap();
+                let saved = kernel.sync.suspend(boot, 0).unwrap();
                 assert_eq!((saved.changes, saved.epoch), (Changes::VARIABLE, epoch));
                 kernel.sync.suspend_aborted().unwrap();
                 assert_eq!(kernel.sync.online(), 1);
@@ -75,18 +76,18 @@ fn a_suspend_that_is_taken_back_leaves_the_boot_cpu_a_model() {
 fn a_second_suspend_without_a_resume_saves_nothing_new() {
     everywhere(|mode, _, machine, kernel| {
         kernel.run(machine, |boot| {
-            let _ = kernel.sync.boot_init(boot, 0, policy(mode)).unwrap();
+            let _ = unsafe { kernel.sync.boot_init(boot, 0, policy(mode)) }.unwrap();
             all_up(kernel, boot, mode);
-            let first = kernel.sync.suspend(boot).unwrap();
+            let first = kernel.sync.suspend(boot, 0).unwrap();
             assert_eq!(first.changes, Changes::empty());
             all_off(kernel);
             boot.s3(&S3::all(Scribble::Zeroed));
             // The resume never came to `boot_resume`; the boot CPU is itself out of line.
-            let second = kernel.sync.suspend(boot).unwrap();
+            let second = kernel.sync.suspend(boot, 0).unwrap();
             assert!(second.changes.contains(Changes::FIXED | Changes::DEFAULT));
             assert_eq!(second.epoch, first.epoch);
             boot.s3(&S3::all(Scribble::Off));
-            let outcome = kernel.sync.boot_resume(boot, 0).unwrap();
+            let outcome = unsafe { kernel.sync.boot_resume(boot, 0) }.unwrap();
             assert_eq!((outcome.path, outcome.error), (Path::Window, None));
             assert_eq!(machine.registers(0), firmware_map());
             all_up(kernel, boot, mode);
@@ -98,16 +99,16 @@ fn a_second_suspend_without_a_resume_saves_nothing_new() {
 fn what_the_kernel_wrote_behind_our_back_is_saved_by_a_suspend() {
     everywhere(|mode, _, machine, kernel| {
         kernel.run(machine, |boot| {
-            let _ = kernel.sync.boot_init(boot, 0, policy(mode)).unwrap();
+            let _ = unsafe { kernel.sync.boot_init(boot, 0, policy(mode)) }.unwrap();
             all_up(kernel, boot, mode);
             machine.set_registers(0, &another_map());
-            let saved = kernel.sync.suspend(boot).unwrap();
+            let saved = kernel.sync.suspend(boot, 0).unwrap();
             assert!(saved.changes.contains(Changes::VARIABLE));
             let said = "target 2 saved, the boot CPU differed in fixed,variable,default,pat";
             assert_eq!(saved.to_string(), said);
             all_off(kernel);
             boot.s3(&S3::all(Scribble::Zeroed));
-            let _ = kernel.sync.boot_resume(boot, 0).unwrap();
+            let _ = unsafe { kernel.sync.boot_resume(boot, 0) }.unwrap();
             all_up(kernel, boot, mode);
             assert_eq!(machine.registers(3), another_map());
         });
@@ -118,16 +119,15 @@ fn what_the_kernel_wrote_behind_our_back_is_saved_by_a_suspend() {
 fn an_aborted_suspend_leaves_everything_running() {
     everywhere(|mode, _, machine, kernel| {
         kernel.run(machine, |boot| {
-            let wrong = Err(Error::WrongPhase);
-            assert_eq!(kernel.sync.suspend_aborted(), wrong);
-            let _ = kernel.sync.boot_init(boot, 0, policy(mode)).unwrap();
+            let not = Err(Error::NotSuspended);
+            assert_eq!(kernel.sync.suspend_aborted(), not);
+            let _ = unsafe { kernel.sync.boot_init(boot, 0, policy(mode)) }.unwrap();
             all_up(kernel, boot, mode);
-            assert_eq!(kernel.sync.suspend_aborted(), wrong);
-            assert_eq!(kernel.sync.boot_resume(boot, 0).map(|_| ()), wrong);
-            kernel.sync.suspend(boot).unwrap();
+            assert_eq!(kernel.sync.suspend_aborted(), not);
+            kernel.sync.suspend(boot, 0).unwrap();
             assert_eq!(
                 change(kernel, boot, &another_map()),
-                wrong,
+                Err(Error::Suspended),
                 "not while suspended"
             );
             assert_all_equal(machine, "nothing was changed");
@@ -141,7 +141,7 @@ fn an_aborted_suspend_leaves_everything_running() {
 
 fn change(kernel: &Kernel, boot: &mut SimCpu<'_>, to: &Snapshot) -> Result<(), Error> {
     let ipis = boot.ipis();
-    let changed = kernel.sync.change(boot, 0, to, |cpu| ipis.send(cpu));
+    let changed = unsafe { kernel.sync.change(boot, 0, to, |cpu| ipis.send(cpu)) };
     changed.map(|_| ())
 }
 
@@ -157,14 +157,14 @@ fn a_resume_that_fails_keeps_the_saved_state_for_the_next_attempt() {
             let machine = Machine::new(config);
             let kernel = Kernel::new();
             kernel.run(&machine, |boot| {
-                let _ = kernel.sync.boot_init(boot, 0, policy(mode)).unwrap();
+                let _ = unsafe { kernel.sync.boot_init(boot, 0, policy(mode)) }.unwrap();
                 all_up(&kernel, boot, mode);
-                kernel.sync.suspend(boot).unwrap();
+                kernel.sync.suspend(boot, 0).unwrap();
                 all_off(&kernel);
                 boot.s3(&S3::all(Scribble::custom(|_, map| *map = another_map())));
                 let mut failures = 0;
                 loop {
-                    let outcome = kernel.sync.boot_resume(boot, 0).unwrap();
+                    let outcome = unsafe { kernel.sync.boot_resume(boot, 0) }.unwrap();
                     let Some(error) = outcome.error else { break };
                     let Error::WriteFault { left, .. } = error else {
                         panic!("{error}");
@@ -186,7 +186,7 @@ fn a_resume_that_fails_keeps_the_saved_state_for_the_next_attempt() {
 fn a_resume_given_up_half_way_and_slept_again_ends_in_line() {
     everywhere(|mode, _, machine, kernel| {
         kernel.run(machine, |boot| {
-            let _ = kernel.sync.boot_init(boot, 0, policy(mode)).unwrap();
+            let _ = unsafe { kernel.sync.boot_init(boot, 0, policy(mode)) }.unwrap();
             all_up(kernel, boot, mode);
             kernel.sleep(boot, &S3::all(Scribble::Zeroed));
             // Only some come up, one of them not yet synced (deferred), then the lid closes again.
@@ -206,12 +206,12 @@ fn a_resume_given_up_half_way_and_slept_again_ends_in_line() {
 fn an_ap_can_go_and_come_again() {
     everywhere(|mode, scope, machine, kernel| {
         kernel.run(machine, |boot| {
-            let _ = kernel.sync.boot_init(boot, 0, policy(mode)).unwrap();
+            let _ = unsafe { kernel.sync.boot_init(boot, 0, policy(mode)) }.unwrap();
             all_up(kernel, boot, mode);
             for ap in [2, 3, 2] {
-                kernel.sync.offline(ap).unwrap();
+                unsafe { kernel.sync.offline(ap) }.unwrap();
                 assert_eq!(kernel.sync.online(), 3);
-                kernel.sync.offline(ap).unwrap();
+                unsafe { kernel.sync.offline(ap) }.unwrap();
                 assert_eq!(kernel.sync.online(), 3, "told twice, counted once");
                 let mut changed = firmware_map();
                 changed.pat = another_map().pat;
@@ -259,7 +259,7 @@ fn online_during_change(mode: Resync, scope: MtrrScope, seed: u64) {
     let why = format!("{mode:?} {scope:?} seed {seed}");
     machine.run(
         |boot| {
-            let _ = kernel.sync.boot_init(boot, 0, policy(mode)).unwrap();
+            let _ = unsafe { kernel.sync.boot_init(boot, 0, policy(mode)) }.unwrap();
             kernel.bring_up(boot, &[1, 2, 3]);
             let _ = kernel.resync(boot).unwrap();
             go.store(1, Ordering::Release);
@@ -321,10 +321,10 @@ fn while_one_rendezvous_is_led_another_is_busy() {
         let tried = Word::new(0);
         machine.run(
             |boot| {
-                let _ = kernel
-                    .sync
-                    .boot_init(boot, 0, policy(Resync::Early))
-                    .unwrap();
+                let place = Place::Core { core: 0, thread: 0 };
+                let policy = policy(Resync::Early);
+                let booted = unsafe { kernel.sync.boot_init_at(boot, 0, place, policy) };
+                let _ = booted.unwrap();
                 kernel.bring_up(boot, &[1, 2]);
                 let summary = kernel.resync(boot).unwrap();
                 assert_eq!((summary.cpus, summary.out_of_sync), (3, 0));
@@ -340,13 +340,14 @@ fn while_one_rendezvous_is_led_another_is_busy() {
             |cpu| {
                 let me = cpu.number();
                 if me == 2 {
-                    // The boot CPU waits for this one, which takes itself for the boot CPU.
+                    // The boot CPU waits for this one, which takes itself for the boot CPU: whose APIC id
+                    // is not known here.
                     let busy = Err(Error::Busy);
                     assert_eq!(kernel.sync.resync(cpu, 0, |_| {}), busy);
                     assert_eq!(kernel.sync.check(cpu, 0, |_| {}), busy);
                     let target = another_map();
-                    assert_eq!(kernel.sync.change(cpu, 0, &target, |_| {}), busy);
-                    assert_eq!(kernel.sync.suspend(cpu).map(|_| ()), Err(Error::Busy));
+                    assert_eq!(unsafe { kernel.sync.change(cpu, 0, &target, |_| {}) }, busy);
+                    assert_eq!(kernel.sync.suspend(cpu, 0).map(|_| ()), Err(Error::Busy));
                     tried.store(1, Ordering::Release);
                 }
                 kernel.interrupt(cpu);
@@ -368,7 +369,7 @@ fn a_cpu_that_comes_back_holds_nothing_until_it_is_compared() {
         assert_eq!(kernel.sync.online(), 1);
         let _ = kernel.resync(boot).unwrap();
         assert_eq!(kernel.sync.online(), 2);
-        kernel.sync.offline(1).unwrap();
+        unsafe { kernel.sync.offline(1) }.unwrap();
         assert!(kernel.bring_up(boot, &[1]).is_empty());
         assert_eq!(kernel.sync.online(), 1);
         let _ = kernel.resync(boot).unwrap();

@@ -12,14 +12,13 @@ use crate::caching::{self, BOOT};
 use crate::options::Scribble;
 use crate::percpu::{self, MAX_CPUS};
 use crate::rounds::Verdict;
-use crate::{apic, clock, msr, println, scribble};
+use crate::{apic, clock, println, scribble};
 use core::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 use core::sync::atomic::{AtomicBool, AtomicU32, AtomicU64};
 use count::Counting;
+use mtrr_pat::cpu::CpuOps;
 use mtrr_pat::cpu::native::NativeCpu;
-use mtrr_pat::cpu::{CpuOps, MsrFault};
 use mtrr_pat::policy::{Policy, Resync};
-use mtrr_pat::regs::MsrAddr;
 use mtrr_pat::sync::CacheSync;
 use mtrr_pat::topology::Place;
 
@@ -70,16 +69,8 @@ enum Turn {
 }
 
 fn this_cpu() -> NativeCpu {
-    fn read(register: MsrAddr) -> Result<u64, MsrFault> {
-        msr::read(register.0).ok_or(MsrFault)
-    }
-    fn write(register: MsrAddr, value: u64) -> Result<(), MsrFault> {
-        // SAFETY: only what the boot CPU holds is written.
-        let written = unsafe { msr::write(register.0, value) };
-        if written { Ok(()) } else { Err(MsrFault) }
-    }
     // SAFETY: as in `caching.rs`; its own state is not used while the bench runs.
-    unsafe { NativeCpu::claim_with(read, write) }
+    unsafe { NativeCpu::claim_catching() }
 }
 
 /// Whether the command line asks for this.
@@ -161,9 +152,11 @@ fn turn(n: usize, turn: Turn) -> u64 {
 /// Makes AP `n` one that is coming up, as far as `sync` knows.
 fn declare(sync: &CacheSync<MAX_CPUS>, n: usize) {
     let cpu = &mut this_cpu();
-    let declared = sync
-        .offline(n)
-        .and_then(|()| sync.starting(cpu, n, Place::Apic(percpu::apic_id(n))));
+    // SAFETY: until `Turn` says otherwise it does nothing but look for its next one.
+    let gone = unsafe { sync.offline(n) };
+    let place = Place::Apic(percpu::apic_id(n));
+    // SAFETY: that is where it sits.
+    let declared = gone.and_then(|()| unsafe { sync.starting(cpu, n, place) });
     if let Err(error) = declared {
         panic!("CPU {n}: {error}");
     }
@@ -173,7 +166,8 @@ fn declare(sync: &CacheSync<MAX_CPUS>, n: usize) {
 pub fn run(policy: Policy, verdict: &mut Verdict) {
     for (sync, resync) in [(&EARLY, Resync::Early), (&DEFERRED, Resync::Deferred)] {
         let policy = Policy { resync, ..policy };
-        if let Err(error) = sync.boot_init(&mut this_cpu(), BOOT, policy) {
+        // SAFETY: the APs do nothing but look for their next turn; the PAT is the one in force.
+        if let Err(error) = unsafe { sync.boot_init(&mut this_cpu(), BOOT, policy) } {
             panic!("boot_init: {error}");
         }
     }

@@ -1,20 +1,18 @@
 //! How this kernel uses `mtrr-pat`: everything it asks of the crate is in this file.
 
-use crate::msr;
 use crate::options::{self, Hold, Order};
 use crate::percpu::{self, MAX_CPUS, SLOTS};
 use crate::racy::Racy;
 use crate::regs::RegFile;
 use crate::{apic, scribble, stacks};
 use mtrr_pat::combine::CombineRule;
-use mtrr_pat::cpu::MsrFault;
 use mtrr_pat::cpu::native::NativeCpu;
 use mtrr_pat::error::Error;
 use mtrr_pat::memtype::MemType;
 use mtrr_pat::pat::Pat;
 use mtrr_pat::policy::{PatChoice, Policy, Resync};
 use mtrr_pat::ranges::PhysBits;
-use mtrr_pat::regs::{MsrAddr, VariableMtrr};
+use mtrr_pat::regs::VariableMtrr;
 use mtrr_pat::report::{CpuReport, Outcome, Report};
 use mtrr_pat::reserve::WriteCombining;
 use mtrr_pat::snapshot::Snapshot;
@@ -34,26 +32,14 @@ fn this_cpu() -> NativeCpu {
     // SAFETY: 1. kernel code in 64-bit mode, which never migrates. 2. `scribble` writes these registers too, but is done before its
     // CPU claims. 3. everything is mapped one to one by tables that do not change, write-back (devices: uncached), which no target
     // of this kernel contradicts. 4. NMI and machine-check handlers call nothing. 5. the targets are the firmware's map, with other
-    // types only where there is nothing or, on the command line's order, for a frame buffer. 6. `msr.rs`.
-    unsafe { NativeCpu::claim_with(read_msr, write_msr) }
-}
-
-fn read_msr(register: MsrAddr) -> Result<u64, MsrFault> {
-    msr::read(register.0).ok_or(MsrFault)
-}
-
-fn write_msr(register: MsrAddr, value: u64) -> Result<(), MsrFault> {
-    // SAFETY: `mtrr_pat` decides what is written, by the promises made in `this_cpu`.
-    if unsafe { msr::write(register.0, value) } {
-        Ok(())
-    } else {
-        Err(MsrFault)
-    }
+    // types only where there is nothing or, on the command line's order, for a frame buffer. 6. `n` is what `percpu` says.
+    unsafe { NativeCpu::claim_catching() }
 }
 
 /// Boot CPU, before any AP is started.
 pub fn boot(policy: Policy) -> Result<Outcome, Error> {
-    let outcome = stacks::noted(|| SYNC.boot_init(&mut this_cpu(), BOOT, policy))?;
+    // SAFETY: the APs wait for their start-up IPI; no page table of this kernel uses a slot of the PAT but 0 and 3.
+    let outcome = stacks::noted(|| unsafe { SYNC.boot_init(&mut this_cpu(), BOOT, policy) })?;
     remember_wanted();
     Ok(outcome)
 }
@@ -80,7 +66,8 @@ fn smt_shift() -> Option<u8> {
 
 /// Boot CPU, before the start-up IPI of CPU `n`.
 pub fn starting(n: usize) -> Result<(), Error> {
-    SYNC.starting(&mut this_cpu(), n, Place::Apic(percpu::apic_id(n)))
+    // SAFETY: the id is the one the start-up IPI goes to; the AP's trampoline gives it the number that belongs to it.
+    unsafe { SYNC.starting(&mut this_cpu(), n, Place::Apic(percpu::apic_id(n))) }
 }
 
 /// Boot CPU, in every wait while APs come up: a sibling may need it to stand still.
@@ -106,11 +93,7 @@ pub fn ap_online(n: usize) {
 
 /// CPU `n`, in the kick's handler.
 pub fn attend(n: usize) {
-    let mut cpu = this_cpu();
-    let result = SYNC
-        .hold_point(&mut cpu, n)
-        .and_then(|()| SYNC.attend(&mut cpu, n));
-    if let Err(error) = result {
+    if let Err(error) = SYNC.attend(&mut this_cpu(), n) {
         // SAFETY: this CPU's own; the boot CPU reads it after asking this CPU for its registers.
         unsafe { *SLOTS[n].error.get() = Some(error) };
     }
@@ -151,7 +134,11 @@ pub fn change(round: u32) -> Result<Summary, Error> {
 
 /// Boot CPU: every CPU gets this map, while all of them run.
 pub fn change_to(target: &Snapshot) -> Result<Summary, Error> {
-    let summary = stacks::noted(|| SYNC.change(&mut this_cpu(), BOOT, target, apic::kick))?;
+    // SAFETY: no RAM that Rust code uses, and no slot of the PAT that a page table uses, gets another type.
+    let changed =
+        stacks::noted(|| unsafe { SYNC.change(&mut this_cpu(), BOOT, target, apic::kick) });
+    let summary = changed?;
+    summary.ok()?;
     remember_wanted();
     Ok(summary)
 }
@@ -198,17 +185,19 @@ pub fn write_combining() -> WriteCombining {
 
 /// Boot CPU: CPU `n` has stopped for good.
 pub fn parked(n: usize) -> Result<(), Error> {
-    SYNC.parked(n)
+    // SAFETY: it has said that it halts with interrupts off, and nothing restarts it but `start`.
+    unsafe { SYNC.parked(n) }
 }
 
 /// Boot CPU, just before the machine sleeps.
 pub fn suspend() -> Result<Saved, Error> {
-    stacks::noted(|| SYNC.suspend(&mut this_cpu()))
+    stacks::noted(|| SYNC.suspend(&mut this_cpu(), BOOT))
 }
 
 /// Boot CPU, first thing after the wake.
 pub fn resume() -> Result<Outcome, Error> {
-    stacks::noted(|| SYNC.boot_resume(&mut this_cpu(), BOOT))
+    // SAFETY: the machine has just been woken: firmware's APs wait for a start-up IPI.
+    stacks::noted(|| unsafe { SYNC.boot_resume(&mut this_cpu(), BOOT) })
 }
 
 pub fn report() -> Report<'static> {

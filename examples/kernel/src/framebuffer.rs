@@ -9,9 +9,7 @@ use crate::regs::RegFile;
 use crate::rounds::Verdict;
 use core::fmt;
 use core::ops::Range;
-use mtrr_pat::layout::{
-    Edit, LayoutError, Outcome, Plan, Priority, Region, Scratch, Want, scratch_len,
-};
+use mtrr_pat::layout::{Edit, LayoutError, Outcome, Plan, Priority, Region, Scratch, scratch_len};
 use mtrr_pat::lookup::MtrrMap;
 use mtrr_pat::memtype::MemType;
 use mtrr_pat::ranges::PhysBits;
@@ -20,8 +18,6 @@ use mtrr_pat::snapshot::Snapshot;
 /// What a plan takes that has to give something up, on machines with up to so many variable ranges.
 const SCRATCH: usize = scratch_len(16, PhysBits::MAX);
 static PLANNING: Racy<[Scratch; SCRATCH]> = Racy::new([Scratch::EMPTY; SCRATCH]);
-
-const WRITE_BACK: Want = Want::Type(MemType::WriteBack);
 
 /// The memory that the range is for.
 #[derive(Clone)]
@@ -60,55 +56,52 @@ impl fmt::Display for Area {
     }
 }
 
+/// A map for the machine, and what it gives up.
+pub struct Planned {
+    edit: Edit,
+    plan: Plan,
+    pub target: Snapshot,
+    dropped: Range<u64>,
+}
+
 /// The map of `now` with another type for some memory. Touches as few registers as can be; where they do not reach, what lies above
-/// all RAM may have any type; and where that does not help, the least damage is done, and printed.
+/// all RAM loses its type; and where that does not help, the least damage is done, and printed.
 #[inline(never)] // several KiB of stack
 pub fn planned(
     now: &Snapshot,
     range: &Range<u64>,
     memtype: MemType,
     ram_end: u64,
-) -> Result<Option<(Edit, Plan, Snapshot)>, LayoutError> {
+) -> Result<Option<Planned>, LayoutError> {
     let mut edit = Edit::of(now)?;
+    if ram_end != 0 {
+        edit.ram_end(ram_end);
+    }
     edit.set(Region::mmio(range.start, range.end, memtype).priority(Priority::High))?;
-    let mut outcome = edit.plan()?;
-    if let Outcome::Impossible { need, have } = outcome {
-        println!("wc: an exact map takes {need} variable ranges, {have} are there");
-        if ram_end != 0 {
-            forget_above(&mut edit, ram_end.max(1 << 32))?;
-            outcome = edit.replan()?;
+    match edit.fit() {
+        Ok(fitted) => {
+            println!("wc: {fitted}");
+            return Ok(Some(Planned {
+                edit,
+                plan: fitted.plan,
+                target: fitted.target,
+                dropped: fitted.dropped.unwrap_or(0..0),
+            }));
         }
+        Err(error @ LayoutError::DoesNotFit { .. }) => println!("wc: {error}"),
+        Err(error) => return Err(error),
     }
-    if let Outcome::Impossible { .. } = outcome {
-        println!("wc: nor is it enough to give up what lies above all RAM");
-        // SAFETY: only the boot CPU plans, one plan at a time.
-        outcome = edit.replan_least_damage(unsafe { &mut *PLANNING.get() })?;
-    }
+    // SAFETY: only the boot CPU plans, one plan at a time.
+    let outcome = edit.replan_least_damage(unsafe { &mut *PLANNING.get() })?;
     Ok(match outcome {
-        Outcome::Exact(plan) | Outcome::Relaxed { plan, .. } => {
-            let target = edit.target(&plan)?;
-            Some((edit, plan, target))
-        }
+        Outcome::Exact(plan) | Outcome::Relaxed { plan, .. } => Some(Planned {
+            edit,
+            plan,
+            target: edit.target(&plan)?,
+            dropped: 0..0,
+        }),
         Outcome::Impossible { .. } => None,
     })
-}
-
-/// Lets memory above `end` have any type, where it is write-back now and there is no RAM.
-fn forget_above(edit: &mut Edit, end: u64) -> Result<(), LayoutError> {
-    let mut at = end;
-    loop {
-        let wanted = |region: &&Region| region.end > at && region.want == WRITE_BACK;
-        let Some(region) = edit.regions().iter().find(wanted).copied() else {
-            return Ok(());
-        };
-        println!(
-            "wc: nothing is at {:#x}-{:#x}",
-            at.max(region.start),
-            region.end - 1
-        );
-        edit.set(Region::dont_care(at.max(region.start), region.end))?;
-        at = region.end;
-    }
 }
 
 impl Verdict {
@@ -125,23 +118,28 @@ impl Verdict {
         println!("round {round}: wc: {area}");
         let raw_before = *caching::wanted();
         let plan = planned(&before, &area.range, MemType::WriteCombining, self.ram_end);
-        let (edit, plan, target) = match plan {
+        let planned = match plan {
             Ok(Some(planned)) => planned,
             Ok(None) => {
                 return println!("round {round}: wc: no plan is allowed to give so much up");
             }
             Err(error) => return self.failed(format_args!("wc: {error}")),
         };
-        print_plan(round, &before, &plan);
-        for loss in edit.losses(&plan) {
+        print_plan(round, &before, &planned.plan);
+        for loss in planned
+            .edit
+            .losses(&planned.plan)
+            .filter(|loss| loss.start < planned.dropped.start || planned.dropped.is_empty())
+        {
             let (first, last) = (loss.start, loss.end - 1);
             let (wanted, got) = (loss.wanted, loss.got);
             println!("round {round}: wc: given up: {first:#x}-{last:#x} {wanted}, gets {got}");
         }
-        if let Some(summary) = self.expect("adding the range", caching::change_to(&target)) {
+        if let Some(summary) = self.expect("adding the range", caching::change_to(&planned.target))
+        {
             self.compare(round, None);
             for n in 0..percpu::count() {
-                self.check_added(round, n, &area, &before, &edit, &plan);
+                self.check_added(round, n, &area, &before, &planned);
             }
             println!("round {round}: wc: added on {} CPUs", summary.cpus);
         }
@@ -162,8 +160,7 @@ impl Verdict {
         n: usize,
         area: &Area,
         before: &Snapshot,
-        edit: &Edit,
-        plan: &Plan,
+        planned: &Planned,
     ) {
         let registers = registers_of(n);
         let now = registers.snapshot(before);
@@ -176,10 +173,9 @@ impl Verdict {
             .map(|types| types == wc_alone);
         let announced = |start, end| {
             let holds = |first, behind| first <= start && end <= behind;
-            let mut free = edit.regions().iter();
             holds(area.range.start, area.range.end)
-                || free.any(|free| free.want == Want::DontCare && holds(free.start, free.end))
-                || edit.losses(plan).any(|loss| holds(loss.start, loss.end))
+                || holds(planned.dropped.start, planned.dropped.end)
+                || (planned.edit.losses(&planned.plan)).any(|loss| holds(loss.start, loss.end))
         };
         let strays = MtrrMap::new(before)
             .differences(&MtrrMap::new(&now))

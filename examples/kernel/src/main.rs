@@ -44,6 +44,8 @@ mod traps;
 mod window;
 
 use bootinfo::BootInfo;
+use core::num::NonZeroU64;
+use core::time::Duration;
 use firmware::Firmware;
 use mtrr_pat::policy::{Bounds, PatChoice, Policy};
 use options::Options;
@@ -144,14 +146,15 @@ fn prepare(info: &BootInfo) -> Firmware {
 /// The Linux PAT layout, waits long enough for an emulator on a busy host; then what the command line says.
 fn policy(line: &str) -> Policy {
     let bounds = Bounds {
-        gather: clock::ticks(30_000_000),
-        hold: clock::ticks(5_000_000),
-        finish: clock::ticks(30_000_000),
+        gather: Duration::from_secs(30),
+        hold: Duration::from_secs(5),
+        finish: Duration::from_secs(30),
     };
     let base = Policy {
         resync: options::get().resync,
         pat: PatChoice::Layout(mtrr_pat::pat::Pat::LINUX),
         bounds,
+        tsc_hz: NonZeroU64::new(clock::ticks(1_000_000)),
         ..Policy::DEFAULT
     };
     base.with_command_line(line)

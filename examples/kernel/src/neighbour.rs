@@ -76,10 +76,10 @@ impl Verdict {
 
     fn make_write_back(&mut self, before: &Snapshot, range: &Range<u64>) -> bool {
         match planned(before, range, MemType::WriteBack, self.ram_end) {
-            Ok(Some((_, _, target))) => self
+            Ok(Some(planned)) => self
                 .expect(
                     "write-back for the frame buffer",
-                    caching::change_to(&target),
+                    caching::change_to(&planned.target),
                 )
                 .is_some(),
             Ok(None) => {

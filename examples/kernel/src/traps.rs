@@ -71,27 +71,36 @@ fatal_stub!(page_fault, "14",);
 fatal_stub!(machine_check, "18", "push 0");
 fatal_stub!(simd, "19", "push 0");
 
-/// #GP: recovered at the two MSR sites of `msr.rs` (step over the two-byte instruction, set carry), fatal anywhere else.
+/// #GP: `mtrr_pat` knows where to go on after one of its own accesses to an MSR; fatal anywhere else.
 #[unsafe(naked)]
 pub extern "C" fn general_protection() {
     naked_asm!(
-        "push rax",
-        "lea rax, [rip + rdmsr_site]",
-        "cmp rax, [rsp + 16]",
-        "je 2f",
-        "lea rax, [rip + wrmsr_site]",
-        "cmp rax, [rsp + 16]",
-        "je 2f",
-        "pop rax",
-        "jmp {fatal}",
+        "push rax", "push rcx", "push rdx", "push rsi", "push rdi", "push r8", "push r9", "push r10", "push r11",
+        "mov rdi, [rsp + 80]", // RIP, above the nine and the error code
+        "push rbp",
+        "mov rbp, rsp",
+        "and rsp, -16",
+        "cld",
+        "call {landing}",
+        "mov rsp, rbp",
+        "pop rbp",
+        "test rax, rax",
+        "jz 2f",
+        "mov [rsp + 80], rax",
         "2:",
-        "add qword ptr [rsp + 16], 2", // RIP
-        "or qword ptr [rsp + 32], 1",  // RFLAGS.CF
+        "pop r11", "pop r10", "pop r9", "pop r8", "pop rdi", "pop rsi", "pop rdx", "pop rcx",
         "pop rax",
-        "add rsp, 8",                  // error code
+        "jz {fatal}",
+        "lea rsp, [rsp + 8]", // error code
         "iretq",
+        landing = sym landing,
         fatal = sym protection_elsewhere,
     )
+}
+
+/// Where to go on after a fault at `rip`; 0 if nowhere.
+extern "C" fn landing(rip: u64) -> u64 {
+    mtrr_pat::cpu::native::catching::fixup(rip).unwrap_or(0)
 }
 
 /// NMI, and the APIC vectors that need no answer.

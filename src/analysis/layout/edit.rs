@@ -11,7 +11,7 @@ use super::region::{Region, RegionMap, Want};
 use super::scratch::Scratch;
 use super::verify;
 use super::wanted::Wanted;
-use crate::lookup::MtrrMap;
+use crate::lookup::{MtrrMap, Run};
 use crate::memtype::MemType;
 use crate::ranges::FIXED_END;
 use crate::regs::VariableMtrr;
@@ -64,6 +64,7 @@ pub struct Edit {
     in_place: Option<Snapshot>,
     keep_free: usize,
     default: DefaultType,
+    ram_end: Option<u64>,
 }
 
 impl Edit {
@@ -92,6 +93,7 @@ impl Edit {
             in_place: Some(*snapshot),
             keep_free: 0,
             default: DefaultType::Free,
+            ram_end: None,
         })
     }
 
@@ -107,7 +109,18 @@ impl Edit {
         self
     }
 
-    /// Gives a range what the region says, whatever was there before.
+    /// Says where RAM ends: no byte of it is RAM, nor any above. Without it everything write-back may be.
+    pub const fn ram_end(&mut self, end: u64) -> &mut Self {
+        self.ram_end = Some(end);
+        self
+    }
+
+    pub(super) const fn known_ram_end(&self) -> Option<u64> {
+        self.ram_end
+    }
+
+    /// Gives a range what the region says, whatever was there before; but write-combining to nothing
+    /// that may be RAM.
     ///
     /// Any multiple of 4 KiB, not only powers of two. Below 1 MiB, where the fixed ranges decide,
     /// only their bytes inside the range change, and boundaries must fall on their steps; RdMem
@@ -116,9 +129,27 @@ impl Edit {
     ///
     /// # Errors
     /// [`LayoutError::Region`], [`LayoutError::MapFull`] as [`RegionMap::paint`];
-    /// [`LayoutError::FixedStep`], [`LayoutError::DramBits`] for a range below 1 MiB. Nothing of
-    /// the request is then taken over.
+    /// [`LayoutError::FixedStep`], [`LayoutError::DramBits`] for a range below 1 MiB;
+    /// [`LayoutError::OverRam`]. Nothing of the request is then taken over.
     pub fn set(&mut self, region: Region) -> Result<(), LayoutError> {
+        if region.want == Want::Type(MemType::WriteCombining) {
+            let end = region.end.min(self.ram_end.unwrap_or(u64::MAX));
+            let map = MtrrMap::new(&self.base);
+            let mut runs = map.runs_in(region.start..end.max(region.start));
+            let ram = |run: &Run| run.memtype.defined() == Some(MemType::WriteBack);
+            if let Some(Run { start: addr, .. }) = runs.find(ram) {
+                return Err(LayoutError::OverRam { addr });
+            }
+        }
+        self.set_over_ram(region)
+    }
+
+    /// [`Edit::set`], also for write-combining over what may be RAM: a buffer that one device reads and
+    /// whose writers fence, and that nothing else uses.
+    ///
+    /// # Errors
+    /// As for [`Edit::set`], but [`LayoutError::OverRam`].
+    pub fn set_over_ram(&mut self, region: Region) -> Result<(), LayoutError> {
         let bits = self.base.phys_bits;
         if let Some(flaw) = region.flaw(bits) {
             return Err(LayoutError::Region { index: 0, flaw });

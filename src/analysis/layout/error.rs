@@ -82,12 +82,19 @@ pub enum LayoutError {
         /// First byte of such an overlap.
         addr: u64,
     },
-    /// The plan has more registers than the machine it is to go to.
+    /// What is wanted takes more registers than the machine it is to go to has.
     DoesNotFit {
         /// Registers of the plan.
         planned: usize,
         /// Variable ranges of the machine.
         exist: usize,
+    },
+    /// WC is wanted of what is write-back and may be RAM, whose users rely on the order of stores.
+    /// [`Edit::ram_end`](super::Edit::ram_end) says what is not;
+    /// [`Edit::set_over_ram`](super::Edit::set_over_ram) insists.
+    OverRam {
+        /// First such byte.
+        addr: u64,
     },
     /// The plan was made for another address width than the machine has.
     OtherWidth {
@@ -126,7 +133,13 @@ impl fmt::Display for LayoutError {
             Self::NoSuchRange => f.write_str("no variable range of that type lies there"),
             Self::Undefined { addr } => write!(f, "undefined overlap at {addr:#x}"),
             Self::DoesNotFit { planned, exist } => {
-                write!(f, "the plan has {planned} registers, the machine {exist}")
+                write!(
+                    f,
+                    "it takes {planned} variable ranges, the machine has {exist}"
+                )
+            }
+            Self::OverRam { addr } => {
+                write!(f, "write-combining over what may be RAM, at {addr:#x}")
             }
             Self::OtherWidth { planned, exist } => {
                 write!(f, "the plan is for {planned}, the machine has {exist}")

@@ -11,7 +11,15 @@
 //! * [`Wanted::plan_least_damage`]: the same, and [`Outcome::Relaxed`] in between.
 //!
 //! [`Edit`] asks them of a running machine: the firmware's map with a range set, changed or taken
-//! out.
+//! out. [`Edit::fit`] is all a driver needs.
+//!
+//! # A frame buffer in write-combining
+//! Two ways. Page tables, where there is a WC slot in the PAT (`mtrr_pat=pat=linux` makes one):
+//! [`Pat::find`](crate::pat::Pat::find) gives the bits for its pages, [`crate::reserve`] sees to it that
+//! nobody maps them otherwise. It takes no register and no rendezvous, and works over UC and WC
+//! MTRRs: that is the first choice. MTRRs, for mappings whose pages are UC- or write-back, large ones
+//! that are not to be split, or code that runs before the page tables are the kernel's:
+//! [`Edit::fit`], and [`CacheSync::change`](crate::sync::CacheSync::change) brings it to all CPUs.
 //!
 //! ```
 //! use mtrr_pat::layout::{FixedRanges, Outcome, Region, Wanted};
@@ -50,6 +58,7 @@ mod costs;
 mod count;
 mod edit;
 mod error;
+mod fit;
 mod fixed;
 mod knapsack;
 mod loss;
@@ -67,6 +76,7 @@ mod wanted;
 
 pub use edit::Edit;
 pub use error::{Flaw, LayoutError};
+pub use fit::Fitted;
 pub use loss::{Loss, Lost};
 pub use losses::Losses;
 pub use options::{DefaultType, FixedRanges, Unlisted};

@@ -26,20 +26,24 @@ impl Job<'_> {
     pub(super) fn window(&self, cpu: &mut impl CpuOps) -> Result<(), Error> {
         masked(cpu, |cpu| {
             let cr0 = cpu.read_cr0();
-            cpu.write_cr0((cr0 | CR0_CD) & !CR0_NW);
+            // SAFETY: no other thread of the core runs anything but a wait loop, says the caller of `apply`.
+            unsafe { cpu.write_cr0((cr0 | CR0_CD) & !CR0_NW) };
             if self.flush {
                 cpu.wbinvd();
             }
             let cr4 = cpu.read_cr4();
             if cr4 & CR4_PGE != 0 {
-                cpu.write_cr4(cr4 & !CR4_PGE);
+                // SAFETY: only PGE differs from what was read.
+                unsafe { cpu.write_cr4(cr4 & !CR4_PGE) };
             } else {
                 flush_without_global(cpu, cr4);
             }
             let result = self.reprogram(cpu, cr4 & !CR4_PGE);
-            cpu.write_cr0(cr0 & !(CR0_CD | CR0_NW));
+            // SAFETY: both bits clear.
+            unsafe { cpu.write_cr0(cr0 & !(CR0_CD | CR0_NW)) };
             if cr4 & CR4_PGE != 0 {
-                cpu.write_cr4(cr4);
+                // SAFETY: what was read.
+                unsafe { cpu.write_cr4(cr4) };
             }
             result
         })

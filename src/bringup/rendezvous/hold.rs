@@ -61,6 +61,11 @@ impl<'a> Peers<'a> {
             .min()
     }
 
+    /// Whether a sibling asks this CPU to stand still.
+    pub(crate) fn is_asked(self) -> bool {
+        self.asking(usize::MAX).is_some()
+    }
+
     /// Whether some sibling is inside a window it was let into.
     pub(crate) fn sibling_entered(self) -> Option<usize> {
         let entered = |(number, slot)| (request_of(slot) & PHASE == ENTERED).then_some(number);

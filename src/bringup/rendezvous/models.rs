@@ -90,29 +90,29 @@ struct Cpu {
     branching: Option<(u64, Arc<AtomicBool>)>,
 }
 
-impl CpuOps for Cpu {
+unsafe impl CpuOps for Cpu {
     fn rdmsr(&mut self, _: MsrAddr) -> Result<u64, MsrFault> {
         unreachable!("the rendezvous knows no registers")
     }
-    fn wrmsr(&mut self, _: MsrAddr, _: u64) -> Result<(), MsrFault> {
+    unsafe fn wrmsr(&mut self, _: MsrAddr, _: u64) -> Result<(), MsrFault> {
         unreachable!("the rendezvous knows no registers")
     }
     fn read_cr0(&mut self) -> u64 {
         unreachable!("the rendezvous leaves CR0 alone")
     }
-    fn write_cr0(&mut self, _: u64) {
+    unsafe fn write_cr0(&mut self, _: u64) {
         unreachable!("the rendezvous leaves CR0 alone")
     }
     fn read_cr3(&mut self) -> u64 {
         unreachable!("global translations must go too")
     }
-    fn write_cr3(&mut self, _: u64) {
+    unsafe fn write_cr3(&mut self, _: u64) {
         unreachable!("global translations must go too")
     }
     fn read_cr4(&mut self) -> u64 {
         0
     }
-    fn write_cr4(&mut self, _: u64) {
+    unsafe fn write_cr4(&mut self, _: u64) {
         if let Some(types) = &self.types {
             self.tlb = types.load(crate::atomic::Ordering::Relaxed);
         }

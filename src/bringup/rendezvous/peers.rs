@@ -3,7 +3,7 @@
 use super::slot::{Slot, WindowCount, const_fn_unless_loom};
 use crate::atomic::{Ordering, Word};
 use crate::cpu::CpuOps;
-use crate::policy::Bounds;
+use crate::policy::Ticks;
 use crate::program::flush_tlb;
 
 /// What the kernel has declared about all CPUs together. Written by whoever declares a CPU, one at a
@@ -71,7 +71,7 @@ pub(crate) struct Peers<'a> {
     pub(crate) slots: &'a [Slot],
     pub(crate) declared: &'a Declared,
     pub(crate) me: usize,
-    pub(crate) bounds: &'a Bounds,
+    pub(crate) bounds: &'a Ticks,
 }
 
 impl<'a> Peers<'a> {

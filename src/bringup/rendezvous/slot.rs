@@ -82,6 +82,10 @@ pub(crate) struct Handshake {
     pub(crate) ack: Word,
     /// Windows this CPU has opened since the boot CPU was initialised. This CPU.
     pub(crate) windows: Windows,
+    /// The APIC id it was declared with, and a bit above: 0 without one. Boot CPU.
+    apic: WideWord,
+    /// 1: a CPU came with its number and another APIC id. That CPU; cleared by the boot CPU at start.
+    pub(crate) misplaced: Word,
 }
 
 /// The line its own CPU writes results to: read by the boot CPU, for a summary or a report.
@@ -189,6 +193,8 @@ impl Slot {
                     request: Word::new(0),
                     ack: Word::new(0),
                     windows: Windows::new(),
+                    apic: WideWord::new(0),
+                    misplaced: Word::new(0),
                 },
                 record: Record {
                     windows_seen: Windows::new(),
@@ -204,6 +210,17 @@ impl Slot {
                 },
             }
         }
+    }
+
+    /// The APIC id this CPU was declared with, if by one.
+    pub(crate) fn apic_id(&self) -> Option<u32> {
+        let word = self.handshake.apic.load(Ordering::Acquire);
+        (word != 0).then_some(word as u32)
+    }
+
+    pub(crate) fn set_apic_id(&self, id: Option<u32>) {
+        let word = id.map_or(0, |id| u64::from(id) | 1 << 32);
+        self.handshake.apic.store(word, Ordering::Release);
     }
 
     pub(crate) fn state(&self) -> CpuState {
@@ -225,6 +242,15 @@ impl Slot {
         (arrived & PHASE == AT).then_some(arrived & !PHASE)
     }
 
+    /// The meeting this CPU is wanted in and has not come to: its number.
+    pub(crate) fn awaited(&self) -> Option<u32> {
+        let (wanted, arrived) = (
+            self.summoned(),
+            self.handshake.arrived.load(Ordering::Acquire),
+        );
+        (self.state().may_run() && arrived & !PHASE != wanted).then_some(wanted)
+    }
+
     /// Forgets what a CPU that lost its state was doing. By the boot CPU, while it does not run.
     pub(crate) fn reset(&self, state: CpuState) {
         let handshake = &self.handshake;
@@ -233,6 +259,7 @@ impl Slot {
         let round = handshake.request.load(Ordering::Relaxed) & !REQUEST_PHASE;
         handshake.request.store(round, Ordering::Relaxed);
         handshake.ack.store(0, Ordering::Relaxed);
+        handshake.misplaced.store(0, Ordering::Relaxed);
         self.record.epoch.store(0, Ordering::Relaxed);
         self.record.cap.store(0, Ordering::Relaxed);
         // What it did in its last life says nothing about the next.

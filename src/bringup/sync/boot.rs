@@ -24,15 +24,22 @@ impl<const CPUS: usize> CacheSync<CPUS> {
     ///
     /// # Errors
     /// [`Error::AlreadyInitialised`], [`Error::CpuOutOfRange`], [`Error::ReadFault`],
-    /// [`Error::InvalidTarget`] for a PAT layout with a reserved type: nothing was changed. A machine without MTRRs or PAT is not an error: see [`CacheSync::platform`].
-    pub fn boot_init(
+    /// [`Error::BoundTooShort`], [`Error::InvalidTarget`] for a PAT layout with a reserved type: nothing
+    /// was changed. A machine without MTRRs or PAT is not an error: see [`CacheSync::platform`].
+    ///
+    /// # Safety
+    /// No other CPU executes anything, but a wait for its SIPI. What is mapped through slots of the PAT
+    /// may have the types the policy gives them: no RAM through one that becomes WC. `me` is this CPU's
+    /// number in all calls.
+    pub unsafe fn boot_init(
         &self,
         cpu: &mut impl CpuOps,
         me: usize,
         policy: Policy,
     ) -> Result<Outcome, Error> {
         let place = Place::Apic(own_apic_id(&CpuidReader(cpu)));
-        self.boot_init_at(cpu, me, place, policy)
+        // SAFETY: the caller's promise; the place is what CPUID says.
+        unsafe { self.boot_init_at(cpu, me, place, policy) }
     }
 
     /// [`CacheSync::boot_init`] with the kernel's word about where the boot CPU sits; its APIC id, with
@@ -43,16 +50,22 @@ impl<const CPUS: usize> CacheSync<CPUS> {
     ///
     /// # Errors
     /// As for [`CacheSync::boot_init`].
-    pub fn boot_init_at(
+    ///
+    /// # Safety
+    /// As for [`CacheSync::boot_init`]; the CPU sits at `place`.
+    pub unsafe fn boot_init_at(
         &self,
         cpu: &mut impl CpuOps,
         me: usize,
         place: Place,
-        mut policy: Policy,
+        policy: Policy,
     ) -> Result<Outcome, Error> {
         let boot = self.slot(me)?;
         if self.decided.is_completed() {
             return Err(Error::AlreadyInitialised);
+        }
+        if let Some(bound) = policy.bounds.too_short() {
+            return Err(Error::BoundTooShort { bound });
         }
         let platform = Platform::detect(cpu);
         let mut want = Snapshot::capture(cpu, &platform, policy.amd_fixed)?;
@@ -63,9 +76,10 @@ impl<const CPUS: usize> CacheSync<CPUS> {
             want.pat = Some(pat);
         }
         want.hide_dram_bits(policy.amd_fixed);
-        policy.bounds = policy.bounds.at_least();
         let routing = Routing::capture(cpu, &platform);
+        let hz = policy.tsc_hz.or(platform.tsc_hz);
         let mut decided = Decided {
+            ticks: policy.bounds.in_ticks(hz),
             platform,
             policy,
             routing,

@@ -5,12 +5,12 @@
 
 use super::{CacheSync, Decided, RUNNING, numbering};
 use crate::atomic::Ordering;
-use crate::cpu::CpuOps;
+use crate::cpu::{CpuOps, CpuidReader};
 use crate::error::Error;
 use crate::rendezvous::CpuState;
 use crate::rendezvous::admit::{Barred, admit};
 use crate::rendezvous::slot::{Slot, UNPLACED};
-use crate::topology::Place;
+use crate::topology::{Place, other_apic_id};
 
 impl<const CPUS: usize> CacheSync<CPUS> {
     /// Declares that CPU `number` is about to be started. On the CPU that will send the SIPI,
@@ -29,13 +29,18 @@ impl<const CPUS: usize> CacheSync<CPUS> {
     /// processor's own caches.
     ///
     /// # Errors
-    /// [`Error::CpuOutOfRange`], [`Error::NotInitialised`]; [`Error::WrongPhase`] between `suspend` and
-    /// a `boot_resume` that succeeded (or `suspend_aborted`); [`Error::ArrivedTwice`] when it runs
-    /// or is starting already: one that was given up is declared offline first; [`Error::Busy`] while
-    /// a rendezvous is open: [`CacheSync::attend`] and try again;
+    /// [`Error::CpuOutOfRange`], [`Error::NotInitialised`]; [`Error::Suspended`] between `suspend` and
+    /// a `boot_resume` that succeeded (or `suspend_aborted`); [`Error::AlreadyDeclared`] when it runs
+    /// or is starting already: one that was given up is declared offline first; [`Error::ApicIdTaken`];
+    /// [`Error::Busy`] while a rendezvous is open: [`CacheSync::attend`] and try again;
     /// [`Error::SiblingStuck`] when a sibling stays in its window. In all cases it is not declared:
     /// do not start it.
-    pub fn starting(
+    ///
+    /// # Safety
+    /// The CPU sits at `place`, and whatever later calls this crate with `number` is that CPU. An APIC id
+    /// is checked when it comes; until then, and where the place is given otherwise, others turn caches
+    /// off beside it on this word. Interrupts are masked as said.
+    pub unsafe fn starting(
         &self,
         cpu: &mut impl CpuOps,
         number: usize,
@@ -43,11 +48,16 @@ impl<const CPUS: usize> CacheSync<CPUS> {
     ) -> Result<(), Error> {
         let decided = self.decided()?;
         if self.boot.phase.load(Ordering::Acquire) != RUNNING {
-            return Err(Error::WrongPhase);
+            return Err(Error::Suspended);
         }
         let slot = self.slot(number)?;
         if slot.state().may_run() {
-            return Err(Error::ArrivedTwice { cpu: number });
+            return Err(Error::AlreadyDeclared { cpu: number });
+        }
+        if let Place::Apic(apic_id) = place
+            && let Some(by) = self.holder_of(apic_id)
+        {
+            return Err(Error::ApicIdTaken { apic_id, by });
         }
         slot.reset(CpuState::Absent);
         self.place(number, place, decided)?;
@@ -66,9 +76,17 @@ impl<const CPUS: usize> CacheSync<CPUS> {
     /// By whoever knows that: a CPU that is merely late is sent INIT first. Not by the CPU itself while
     /// it still runs.
     ///
+    /// To unplug a CPU that runs: what it does moves elsewhere, it masks its interrupts for good, says so
+    /// to the CPU that unplugs it, and halts (or is sent INIT); then this call, and after it no kick goes
+    /// there. A rendezvous that is called in between waits for it in vain, and changes nothing.
+    ///
     /// # Errors
     /// [`Error::NotInitialised`], [`Error::CpuOutOfRange`], [`Error::IsBootCpu`].
-    pub fn offline(&self, number: usize) -> Result<(), Error> {
+    ///
+    /// # Safety
+    /// It executes nothing from now on, until it is declared starting: others turn the caches of its core
+    /// off without asking it.
+    pub unsafe fn offline(&self, number: usize) -> Result<(), Error> {
         self.stopped(number, CpuState::Absent)
     }
 
@@ -77,14 +95,17 @@ impl<const CPUS: usize> CacheSync<CPUS> {
     ///
     /// # Errors
     /// As for [`CacheSync::offline`].
-    pub fn parked(&self, number: usize) -> Result<(), Error> {
+    ///
+    /// # Safety
+    /// As for [`CacheSync::offline`].
+    pub unsafe fn parked(&self, number: usize) -> Result<(), Error> {
         self.stopped(number, CpuState::Parked)
     }
 
     fn stopped(&self, number: usize, state: CpuState) -> Result<(), Error> {
         self.decided()?;
         let slot = self.slot(number)?;
-        if self.expect_boot_cpu(number).is_ok() {
+        if number == self.boot.number.load(Ordering::Relaxed) as usize {
             return Err(Error::IsBootCpu { cpu: number });
         }
         slot.reset(state);
@@ -92,10 +113,47 @@ impl<const CPUS: usize> CacheSync<CPUS> {
         Ok(())
     }
 
+    /// The CPU that may run and has this APIC id, as far as was declared.
+    fn holder_of(&self, apic_id: u32) -> Option<usize> {
+        let same = |slot: &Slot| slot.state().may_run() && slot.apic_id() == Some(apic_id);
+        self.declared.used(&self.slots).iter().position(same)
+    }
+
+    /// The slot of the CPU that calls with `number`, whose APIC id must be the one it was declared with.
+    /// Not looked at where CPUID raises an exception, which an AP may not handle yet: in a guest that
+    /// owns no caching, no window is opened.
+    pub(super) fn caller(
+        &self,
+        decided: &Decided,
+        cpu: &impl CpuOps,
+        number: usize,
+    ) -> Result<&Slot, Error> {
+        let slot = self.slot(number)?;
+        let declared = slot.apic_id().filter(|_| decided.platform.guest.is_none());
+        match declared.map(|id| (id, other_apic_id(&CpuidReader(cpu), id))) {
+            Some((declared, Some(own))) => Err(Error::ApicIdDiffers {
+                cpu: number,
+                declared,
+                own,
+            }),
+            _ => Ok(slot),
+        }
+    }
+
+    /// A CPU came with a number that is another's: where it sits, and where that one does, is not known.
+    pub(super) fn misplaced(&self, slot: &Slot) {
+        if slot.state() == CpuState::Starting {
+            slot.handshake.misplaced.store(1, Ordering::Release);
+            self.declared.set_unplaced(true);
+        }
+    }
+
     /// A CPU that executes nothing is nobody's unknown sibling.
     pub(super) fn recount_unplaced(&self) {
         let unplaced = |slot: &Slot| {
-            slot.state().may_run() && slot.handshake.core.load(Ordering::Relaxed) == UNPLACED
+            let handshake = &slot.handshake;
+            let unplaced = handshake.core.load(Ordering::Relaxed) == UNPLACED;
+            slot.state().may_run() && (unplaced || handshake.misplaced.load(Ordering::Acquire) != 0)
         };
         let any = self.declared.used(&self.slots).iter().any(unplaced);
         self.declared.set_unplaced(any);
@@ -110,6 +168,11 @@ impl<const CPUS: usize> CacheSync<CPUS> {
         decided: &Decided,
     ) -> Result<(), Error> {
         let me = &self.slot(number)?.handshake;
+        let apic_id = match place {
+            Place::Apic(id) => Some(id),
+            Place::Core { .. } | Place::Unknown => None,
+        };
+        self.slot(number)?.set_apic_id(apic_id);
         let known = numbering(place) == self.boot.numbering.load(Ordering::Relaxed);
         let place = if known { place } else { Place::Unknown };
         let core = place

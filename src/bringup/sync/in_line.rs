@@ -12,7 +12,7 @@ use crate::error::{Error, Left};
 use crate::policy::CacheFlush;
 use crate::program::{Need, turn_caching_on};
 use crate::rendezvous::hold::{Held, Refused};
-use crate::report::{Gist, NO_MEETING, Outcome, Path};
+use crate::report::{NO_MEETING, Outcome, Path};
 
 /// Who makes sure that no sibling runs anything but a wait loop during a window.
 #[derive(Debug)]
@@ -60,13 +60,9 @@ impl<const CPUS: usize> CacheSync<CPUS> {
         if flushed && outcome.path == Path::InSync {
             outcome.path = Path::Flush;
         }
-        // What was found when it checked in is told here.
-        let earlier = Gist::from_word(record.gist.load(Ordering::Relaxed));
-        if earlier.path() == Some(Path::CheckedIn) && !earlier.changes().is_empty() {
-            outcome.changes |= earlier.changes();
-            if outcome.path == Path::InSync {
-                outcome.path = Path::CachingOn;
-            }
+        // As reset leaves it, and as is best: an AP that comes so does not differ in that.
+        if matches!(consent, Consent::Ask(_)) {
+            outcome.changes.remove(Changes::CACHING);
         }
         outcome.ticks += cpu.rdtsc().saturating_sub(since);
         let holds = outcome.error.map_or(compared.epoch, |_| 0);
@@ -135,7 +131,9 @@ impl<const CPUS: usize> CacheSync<CPUS> {
             let tells = !promised && plan.takes_away(want, platform, policy);
             slot.handshake.windows.open(tells);
         }
-        let applied = compared.plan.apply(cpu, want, platform, policy);
+        // SAFETY: the target is the boot CPU's own state or was checked; siblings are held, wait in a
+        // rendezvous or do not run, as `consent` says.
+        let applied = unsafe { compared.plan.apply(cpu, want, platform, policy) };
         if need != Need::Window {
             return applied;
         }

@@ -36,8 +36,8 @@ impl<const CPUS: usize> CacheSync<CPUS> {
     ///
     /// # Errors
     /// [`Error::Missing`], [`Error::Busy`], [`Error::NotInitialised`],
-    /// [`Error::CpuOutOfRange`], [`Error::NotBootCpu`], [`Error::WrongPhase`] while suspended: nothing
-    /// was changed on any CPU; a CPU that is missing for good has to be declared offline.
+    /// [`Error::CpuOutOfRange`], [`Error::NotBootCpu`], [`Error::ApicIdDiffers`], [`Error::Suspended`]:
+    /// nothing was changed on any CPU; a CPU that is missing for good has to be declared offline.
     /// [`Error::Stuck`]: all did what they were to do but those, and the siblings that wait for them.
     pub fn resync(
         &self,
@@ -48,7 +48,9 @@ impl<const CPUS: usize> CacheSync<CPUS> {
         self.lead(cpu, me, Work::Resync, kick, None)
     }
 
-    /// Replaces the target, and brings every running CPU in line with it, all at once.
+    /// Replaces the target, and brings every running CPU in line with it, all at once. `Ok` says that
+    /// all finished; a CPU whose registers refuse keeps its old map and is counted:
+    /// [`Summary::ok`] makes an error of that. To go back, change to the target of before.
     ///
     /// What a processor accepts is not refused: a target with its MTRRs off, or whose ranges overlap in
     /// a way the manuals leave undefined ([`crate::diagnose`] and [`crate::layout`] tell). Pairs above
@@ -57,7 +59,13 @@ impl<const CPUS: usize> CacheSync<CPUS> {
     /// # Errors
     /// As for [`CacheSync::resync`]; [`Error::InvalidTarget`], [`Error::ForeignTarget`]: nothing was
     /// changed on any CPU.
-    pub fn change(
+    ///
+    /// # Safety
+    /// The types are right for what is used under them, by address and through each slot of the PAT:
+    /// above all, RAM whose users rely on the order of stores (all of Rust's, page tables) does not
+    /// become write-combining, and no device becomes cacheable.
+    /// [`layout::Edit`](crate::layout::Edit) refuses the first of what the map says is RAM.
+    pub unsafe fn change(
         &self,
         cpu: &mut impl CpuOps,
         me: usize,
@@ -89,28 +97,34 @@ impl<const CPUS: usize> CacheSync<CPUS> {
         self.lead(cpu, me, Work::Check, kick, None)
     }
 
-    /// Takes part in the rendezvous that is open, if it wants this CPU; returns at once otherwise.
-    /// In the handler of the kick interrupt, or in any loop the CPU waits in. Interrupts are masked
-    /// until the rendezvous is over.
+    /// Stands still for a sibling that asks, as [`CacheSync::hold_point`] does, and takes part in the
+    /// rendezvous that is open, if it wants this CPU; returns at once otherwise. All that the handler of
+    /// the kick interrupt has to do; or in any loop the CPU waits in. Interrupts are masked until it is
+    /// over.
     ///
     /// # Errors
-    /// [`Error::ArrivedTwice`]; [`Error::SiblingStuck`]: a sibling did not finish, and this CPU was
+    /// [`Error::NotInitialised`], [`Error::CpuOutOfRange`], [`Error::ApicIdDiffers`]: this CPU did not
+    /// take part. [`Error::ArrivedTwice`]; [`Error::SiblingStuck`]: a sibling did not finish, and this CPU was
     /// left as it is. [`Error::Stuck`] with this CPU's own number: it
     /// arrived, then did not look until the rendezvous was over. The next one brings it in line.
     pub fn attend(&self, cpu: &mut impl CpuOps, number: usize) -> Result<Attendance, Error> {
         let decided = self.decided()?;
-        self.slot(number)?;
-        match self.attended(decided, cpu, number).0 {
-            Attended::NotNow => Ok(Attendance::NotNow),
-            Attended::Aborted => Ok(Attendance::CalledOff),
-            Attended::Done => Ok(Attendance::Done),
-            Attended::Twice => Err(Error::ArrivedTwice { cpu: number }),
-            Attended::SiblingStuck(sibling) => Err(Error::SiblingStuck { cpu: sibling }),
-            Attended::Missed => Err(Error::Stuck {
-                count: 1,
-                first: number,
-            }),
+        let held = self.hold_point(cpu, number);
+        if self.gate.called(self.peers(decided, number)).is_ok() {
+            self.caller(decided, cpu, number)?;
         }
+        let attendance = match self.attended(decided, cpu, number).0 {
+            Attended::NotNow => Attendance::NotNow,
+            Attended::Aborted => Attendance::CalledOff,
+            Attended::Done => Attendance::Done,
+            Attended::Twice => return Err(Error::ArrivedTwice { cpu: number }),
+            Attended::SiblingStuck(cpu) => return Err(Error::SiblingStuck { cpu }),
+            Attended::Missed => {
+                let (count, first) = (1, number);
+                return Err(Error::Stuck { count, first });
+            }
+        };
+        held.map(|()| attendance)
     }
 
     /// [`CacheSync::attend`] for an AP that comes online: whether it was brought in line there.
@@ -193,9 +207,9 @@ impl<const CPUS: usize> CacheSync<CPUS> {
         target: Option<&Snapshot>,
     ) -> Result<Summary, Error> {
         let decided = self.decided()?;
-        self.expect_boot_cpu(me)?;
+        self.boot_cpu(decided, cpu, me)?;
         if self.boot.phase.load(Ordering::Acquire) != RUNNING {
-            return Err(Error::WrongPhase);
+            return Err(Error::Suspended);
         }
         let peers = self.peers(decided, me);
         let mut summary = None;
@@ -216,7 +230,9 @@ impl<const CPUS: usize> CacheSync<CPUS> {
         let (summary, stuck) = match (met, summary) {
             (Ok(stuck), Some(summary)) => (summary, stuck),
             (Err(NoMeeting::Missing(Late { count, first })), _) => {
-                return Err(Error::Missing { count, first });
+                let error = Error::Missing { count, first };
+                log::warn!("{error}\n{}", self.report());
+                return Err(error);
             }
             _ => return Err(Error::Busy),
         };

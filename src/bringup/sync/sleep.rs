@@ -35,17 +35,20 @@ impl fmt::Display for Saved {
 }
 
 impl<const CPUS: usize> CacheSync<CPUS> {
-    /// Saves the boot CPU's registers before the machine loses them. On the boot CPU, after the APs
-    /// were stopped or are about to be.
+    /// Saves the boot CPU's registers before the machine loses them. On the boot CPU `me`, after the
+    /// APs were stopped or are about to be. What they were is forgotten by [`CacheSync::boot_resume`]: they
+    /// need not be declared offline.
     ///
     /// In a machine that is suspended already (a resume that was given up, a second suspend), and
     /// where the boot CPU could not be brought in line or has its MTRRs off, the saved state is kept.
     ///
     /// # Errors
-    /// [`Error::NotInitialised`], [`Error::ReadFault`], [`Error::Busy`] while a rendezvous is open or a
+    /// [`Error::NotInitialised`], [`Error::CpuOutOfRange`], [`Error::NotBootCpu`],
+    /// [`Error::ApicIdDiffers`], [`Error::ReadFault`], [`Error::Busy`] while a rendezvous is open or a
     /// CPU is starting: the machine is not suspended.
-    pub fn suspend(&self, cpu: &mut impl CpuOps) -> Result<Saved, Error> {
+    pub fn suspend(&self, cpu: &mut impl CpuOps, me: usize) -> Result<Saved, Error> {
         let decided = self.decided()?;
+        let boot = self.boot_cpu(decided, cpu, me)?;
         let mut others = self.declared.used(&self.slots).iter();
         if self.gate.open() || others.any(|slot| slot.state() == CpuState::Starting) {
             return Err(Error::Busy);
@@ -57,7 +60,6 @@ impl<const CPUS: usize> CacheSync<CPUS> {
         let mut saved = Saved { changes, epoch };
         let running = self.boot.phase.load(Ordering::Relaxed) == RUNNING;
         // A boot CPU that is itself out of line, or lost its MTRRs, is nobody's model.
-        let boot = self.slot(self.boot.number.load(Ordering::Relaxed) as usize)?;
         let sound = boot.record.epoch.load(Ordering::Relaxed) == epoch
             && (have.def_type.enabled() || !want.def_type.enabled());
         if running && sound && !changes.is_empty() {
@@ -72,30 +74,33 @@ impl<const CPUS: usize> CacheSync<CPUS> {
     /// Takes a suspend back that did not happen: no CPU lost anything.
     ///
     /// # Errors
-    /// [`Error::WrongPhase`] when the machine is not suspended.
+    /// [`Error::NotSuspended`].
     pub fn suspend_aborted(&self) -> Result<(), Error> {
         let suspended = self.boot.phase.compare_exchange(SUSPENDED, RUNNING);
-        suspended.map(|_| ()).map_err(|_| Error::WrongPhase)
+        suspended.map(|_| ()).map_err(|_| Error::NotSuspended)
     }
 
     /// Gives the boot CPU its registers back after it woke, and forgets all APs: they are absent
     /// until declared starting. On the boot CPU `me`, before any SIPI; interrupts as they are.
     ///
-    /// A machine that slept without [`CacheSync::suspend`] may call it first all the same if the boot
-    /// CPU woke with its MTRRs off: the target is kept then. Else it would be what firmware left.
+    /// A machine that slept without [`CacheSync::suspend`] does the same: it gets the target of before,
+    /// without what was written to the boot CPU behind this crate's back.
     ///
     /// # Errors
-    /// [`Error::NotInitialised`], [`Error::CpuOutOfRange`], [`Error::NotBootCpu`]; [`Error::WrongPhase`]
-    /// without a suspend.
-    /// When the registers cannot be restored the outcome carries the error and the machine stays
+    /// [`Error::NotInitialised`], [`Error::CpuOutOfRange`], [`Error::NotBootCpu`],
+    /// [`Error::ApicIdDiffers`]; [`Error::Busy`] while a rendezvous is open: nothing was changed.
+    /// When the registers cannot be restored the outcome carries the error and the machine is
     /// suspended: the saved state is not lost.
-    pub fn boot_resume(&self, cpu: &mut impl CpuOps, me: usize) -> Result<Outcome, Error> {
+    ///
+    /// # Safety
+    /// No other CPU executes anything, but a wait for its SIPI.
+    pub unsafe fn boot_resume(&self, cpu: &mut impl CpuOps, me: usize) -> Result<Outcome, Error> {
         let decided = self.decided()?;
-        self.expect_boot_cpu(me)?;
-        let boot = self.slot(me)?;
-        if self.boot.phase.load(Ordering::Acquire) != SUSPENDED {
-            return Err(Error::WrongPhase);
+        let boot = self.boot_cpu(decided, cpu, me)?;
+        if self.gate.open() {
+            return Err(Error::Busy);
         }
+        self.boot.phase.store(SUSPENDED, Ordering::Release);
         for slot in self.declared.used(&self.slots) {
             slot.reset(CpuState::Absent);
         }

@@ -4,6 +4,7 @@ use core::fmt;
 
 use super::CacheSync;
 use crate::atomic::Ordering;
+use crate::error::Error;
 use crate::rendezvous::slot::Slot;
 use crate::report::{Gist, NO_MEETING};
 
@@ -22,6 +23,19 @@ pub struct Summary {
     pub out_of_sync: u32,
 }
 
+impl Summary {
+    /// Whether every CPU is in line after it.
+    ///
+    /// # Errors
+    /// [`Error::OutOfSync`].
+    pub const fn ok(self) -> Result<(), Error> {
+        match self.out_of_sync {
+            0 => Ok(()),
+            count => Err(Error::OutOfSync { count }),
+        }
+    }
+}
+
 impl fmt::Display for Summary {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self {
@@ -30,9 +44,10 @@ impl fmt::Display for Summary {
             differed,
             out_of_sync,
         } = self;
+        let s = if *cpus == 1 { "" } else { "s" };
         write!(
             f,
-            "target {epoch}: {cpus} CPUs met, {differed} differed, {out_of_sync} out of sync"
+            "target {epoch}: rendezvous of {cpus} CPU{s}, {differed} differed, {out_of_sync} out of sync"
         )
     }
 }

@@ -335,7 +335,7 @@ fn random_edits_change_what_was_asked_and_nothing_else() {
         for _ in 0..rng.below(4) {
             let mut region = any_region(&mut rng, boot.phys_bits.get());
             region.start = region.start.max(fixed_end);
-            match edit.set(region) {
+            match edit.set_over_ram(region) {
                 Ok(()) => edits.push(region),
                 Err(error) => assert!(region.end <= region.start, "{error}"),
             }

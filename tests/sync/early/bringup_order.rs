@@ -48,8 +48,8 @@ fn on_sets_of_their_own_every_hold_is_answered() {
                 kernel.run(&machine, |boot| {
                     let mut policy = policy(Resync::Early);
                     // Each of them waits for the windows of up to three others first.
-                    policy.bounds.hold = 20_000_000;
-                    let _ = kernel.sync.boot_init(boot, 0, policy).unwrap();
+                    policy.bounds.hold = std::time::Duration::from_nanos(20_000_000);
+                    let _ = unsafe { kernel.sync.boot_init(boot, 0, policy) }.unwrap();
                     if together {
                         start_all(&kernel, boot, &aps(&machine));
                     } else {
@@ -78,10 +78,7 @@ fn two_threads_of_a_core_started_together_count_as_running_for_each_other() {
             let machine = Machine::new(config);
             let kernel = Kernel::new();
             kernel.run(&machine, |boot| {
-                let _ = kernel
-                    .sync
-                    .boot_init(boot, 0, policy(Resync::Early))
-                    .unwrap();
+                let _ = unsafe { kernel.sync.boot_init(boot, 0, policy(Resync::Early)) }.unwrap();
                 start_all(&kernel, boot, &[2, 3]);
             });
             let paths = [2, 3].map(|cpu| outcome(&kernel, cpu).path);
@@ -109,10 +106,7 @@ fn a_thread_that_waited_for_its_siblings_window_looks_again_before_its_own() {
             let machine = Machine::new(config);
             let kernel = Kernel::new();
             kernel.run(&machine, |boot| {
-                let _ = kernel
-                    .sync
-                    .boot_init(boot, 0, policy(Resync::Early))
-                    .unwrap();
+                let _ = unsafe { kernel.sync.boot_init(boot, 0, policy(Resync::Early)) }.unwrap();
                 start_all(&kernel, boot, &[2, 3]);
             });
             assert_eq!(outcome(&kernel, 2).error, None);
@@ -144,10 +138,7 @@ fn in_bringup_order_on_shared_sets_nobody_is_held_and_no_window_meets_a_sibling(
                 .map(|cpu| Place::Apic(machine.config().apic_id(cpu)))
                 .collect();
             kernel.run(&machine, |boot| {
-                let _ = kernel
-                    .sync
-                    .boot_init(boot, 0, policy(Resync::Early))
-                    .unwrap();
+                let _ = unsafe { kernel.sync.boot_init(boot, 0, policy(Resync::Early)) }.unwrap();
                 let shift = kernel.sync.platform().unwrap().smt_shift;
                 let order: Vec<usize> = bringup_order(&places, shift)
                     .filter(|cpu| *cpu != 0)

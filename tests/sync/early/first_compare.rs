@@ -43,7 +43,7 @@ fn the_target_is_not_replaced_while_an_ap_compares_itself() {
                     boot.work(7);
                 }
                 let starting = kernel.sync.state(1) == Ok(CpuState::Starting);
-                match kernel.sync.suspend(boot) {
+                match kernel.sync.suspend(boot, 0) {
                     Ok(saved) => {
                         assert_eq!((starting, saved.epoch), (false, 2));
                         kernel.sync.suspend_aborted().unwrap();
@@ -162,7 +162,7 @@ fn who_holds_the_target_answers_first() {
             let _ = kernel.sync.ap_online(ap, me, |n| ipis.send(n)).unwrap();
             if me == 3 {
                 let since = ap.rdtsc();
-                while ap.rdtsc() < since + 2 * BOUNDS.hold {
+                while ap.rdtsc() < since + 2 * crate::common::ticks(BOUNDS.hold) {
                     ap.work(10_000);
                 }
             }
@@ -201,7 +201,7 @@ fn behind_a_sibling_stuck_in_its_window_nothing_is_decided() {
                 config.faults.push(late);
                 let machine = Machine::new(config);
                 let mut kernel = Kernel::new();
-                kernel.patience = 4 * BOUNDS.finish;
+                kernel.patience = 4 * crate::common::ticks(BOUNDS.finish);
                 machine.run(
                     |boot| {
                         kernel.init(boot, policy(Resync::Early));
@@ -210,7 +210,10 @@ fn behind_a_sibling_stuck_in_its_window_nothing_is_decided() {
                         let since = boot.rdtsc();
                         assert!(kernel.wait_for(boot, 3));
                         let took = boot.rdtsc() - since;
-                        assert!(took < 2 * BOUNDS.finish, "{took} ticks");
+                        assert!(
+                            took < 2 * crate::common::ticks(BOUNDS.finish),
+                            "{took} ticks"
+                        );
                     },
                     |ap| {
                         if ap.number() == 3 && !differs {

@@ -35,7 +35,7 @@ fn an_ap_that_never_arrives_is_missed_by_name_and_the_others_are_in_line_without
         let machine = machine(scope, vec![never]);
         let kernel = Kernel::new();
         kernel.run(&machine, |boot| {
-            let _ = kernel.sync.boot_init(boot, 0, policy(mode)).unwrap();
+            let _ = unsafe { kernel.sync.boot_init(boot, 0, policy(mode)) }.unwrap();
             // A kernel that does not notice: the rendezvous does.
             for ap in [1, 2, 3] {
                 kernel.start(boot, ap).unwrap();
@@ -49,7 +49,7 @@ fn an_ap_that_never_arrives_is_missed_by_name_and_the_others_are_in_line_without
             }
             assert!(kernel.sync.report().cpus().all(|line| !line.unfinished));
             // One that declares it gone goes on without it.
-            kernel.sync.offline(2).unwrap();
+            unsafe { kernel.sync.offline(2) }.unwrap();
             let summary = kernel.resync(boot).unwrap();
             assert_eq!((summary.cpus, summary.out_of_sync), (3, 0));
         });
@@ -67,27 +67,30 @@ fn the_boot_cpu_leads_and_stays_and_nobody_else_does() {
         let kernel = Kernel::new();
         kernel.run(&machine, |boot| {
             let sync = &kernel.sync;
-            assert_eq!(sync.offline(1), Err(Error::NotInitialised));
-            let _ = sync.boot_init(boot, 0, policy(mode)).unwrap();
+            assert_eq!(unsafe { sync.offline(1) }, Err(Error::NotInitialised));
+            let _ = unsafe { sync.boot_init(boot, 0, policy(mode)) }.unwrap();
             kernel.bring_up(boot, &[1, 2]);
             for cpu in [1, 3] {
                 let refused = Err(Error::NotBootCpu { cpu, boot: 0 });
                 assert_eq!(sync.resync(boot, cpu, |_| {}), refused);
                 assert_eq!(sync.check(boot, cpu, |_| {}), refused);
-                assert_eq!(sync.change(boot, cpu, &firmware_map(), |_| {}), refused);
+                assert_eq!(
+                    unsafe { sync.change(boot, cpu, &firmware_map(), |_| {}) },
+                    refused
+                );
             }
             let stays = Err(Error::IsBootCpu { cpu: 0 });
-            assert_eq!(sync.offline(0), stays);
-            assert_eq!(sync.parked(0), stays);
+            assert_eq!(unsafe { sync.offline(0) }, stays);
+            assert_eq!(unsafe { sync.parked(0) }, stays);
             let summary = kernel.resync(boot).unwrap();
             assert_eq!((summary.cpus, summary.out_of_sync), (3, 0));
 
-            let _ = sync.suspend(boot).unwrap();
+            let _ = sync.suspend(boot, 0).unwrap();
             let refused = Err(Error::NotBootCpu { cpu: 1, boot: 0 });
-            assert_eq!(sync.boot_resume(boot, 1), refused);
-            let resumed = sync.boot_resume(boot, 0).unwrap();
+            assert_eq!(unsafe { sync.boot_resume(boot, 1) }, refused);
+            let resumed = unsafe { sync.boot_resume(boot, 0) }.unwrap();
             assert_eq!(resumed.error, None, "the saved state is still there");
-            sync.parked(1).unwrap();
+            unsafe { sync.parked(1) }.unwrap();
             let report = sync.report().to_string();
             assert!(report.contains("\n  parked        1"), "{report}");
         });
@@ -95,20 +98,22 @@ fn the_boot_cpu_leads_and_stays_and_nobody_else_does() {
     });
 }
 
-/// Who noticed too late that the machine slept says so then: woken with its MTRRs off, the boot CPU is
-/// no model.
+/// Who noticed too late that the machine slept says so then, or resumes at once: woken with its MTRRs
+/// off, the boot CPU is no model.
 #[test]
-fn a_suspend_after_the_wake_keeps_the_target() {
+fn a_sleep_without_suspend_keeps_the_target() {
     everywhere(|mode, scope| {
         let machine = machine(scope, Vec::new());
         let kernel = Kernel::new();
         kernel.run(&machine, |boot| {
             kernel.init(boot, policy(mode));
             boot.s3(&S3::all(Scribble::Off));
-            let resumed = kernel.sync.boot_resume(boot, 0);
-            assert_eq!(resumed, Err(Error::WrongPhase));
-            let _ = kernel.sync.suspend(boot).unwrap();
-            let resumed = kernel.sync.boot_resume(boot, 0).unwrap();
+            let resumed = unsafe { kernel.sync.boot_resume(boot, 0) }.unwrap();
+            assert_eq!(resumed.error, None);
+            assert_cpu(&machine, 0, &firmware_map(), "without suspend");
+            boot.s3(&S3::all(Scribble::Off));
+            let _ = kernel.sync.suspend(boot, 0).unwrap();
+            let resumed = unsafe { kernel.sync.boot_resume(boot, 0) }.unwrap();
             assert_eq!(resumed.error, None);
         });
         assert_cpu(&machine, 0, &firmware_map(), "the boot CPU");
@@ -123,7 +128,7 @@ fn an_ap_that_arrives_late_is_waited_for() {
         let machine = machine(scope, vec![late]);
         let kernel = Kernel::new();
         kernel.run(&machine, |boot| {
-            let _ = kernel.sync.boot_init(boot, 0, policy(mode)).unwrap();
+            let _ = unsafe { kernel.sync.boot_init(boot, 0, policy(mode)) }.unwrap();
             for ap in [1, 2, 3] {
                 kernel.start(boot, ap).unwrap();
             }
@@ -148,9 +153,12 @@ fn an_ap_that_arrives_twice_is_told_so_and_left_alone() {
         let twice = Word::new(0);
         machine.run(
             |boot| {
-                let _ = kernel.sync.boot_init(boot, 0, policy(mode)).unwrap();
+                let _ = unsafe { kernel.sync.boot_init(boot, 0, policy(mode)) }.unwrap();
                 kernel.bring_up(boot, &[2]);
-                assert_eq!(kernel.start(boot, 2), Err(Error::ArrivedTwice { cpu: 2 }));
+                assert_eq!(
+                    kernel.start(boot, 2),
+                    Err(Error::AlreadyDeclared { cpu: 2 })
+                );
                 while twice.load(Ordering::Acquire) == 0 {
                     boot.pause_while(&twice, 0, u64::MAX);
                 }
@@ -191,16 +199,16 @@ fn a_number_out_of_range_or_undeclared_changes_nothing() {
         let out = |cpu| Error::CpuOutOfRange { cpu, cpus: CPUS };
         machine.run(
             |boot| {
-                let early = kernel.sync.boot_init(boot, CPUS, policy(mode));
+                let early = unsafe { kernel.sync.boot_init(boot, CPUS, policy(mode)) };
                 assert_eq!(early, Err(out(CPUS)));
-                let _ = kernel.sync.boot_init(boot, 0, policy(mode)).unwrap();
-                let again = kernel.sync.boot_init(boot, 0, policy(mode));
+                let _ = unsafe { kernel.sync.boot_init(boot, 0, policy(mode)) }.unwrap();
+                let again = unsafe { kernel.sync.boot_init(boot, 0, policy(mode)) };
                 assert_eq!(again, Err(Error::AlreadyInitialised));
                 for number in [CPUS, CPUS + 1, usize::MAX] {
-                    let starting = kernel.sync.starting(boot, number, Place::Apic(9));
+                    let starting = unsafe { kernel.sync.starting(boot, number, Place::Apic(9)) };
                     assert_eq!(starting, Err(out(number)));
-                    assert_eq!(kernel.sync.offline(number), Err(out(number)));
-                    assert_eq!(kernel.sync.parked(number), Err(out(number)));
+                    assert_eq!(unsafe { kernel.sync.offline(number) }, Err(out(number)));
+                    assert_eq!(unsafe { kernel.sync.parked(number) }, Err(out(number)));
                     assert_eq!(kernel.sync.hold_point(boot, number), Err(out(number)));
                     assert_eq!(kernel.sync.resync(boot, number, |_| {}), Err(out(number)));
                     assert_eq!(kernel.sync.check(boot, number, |_| {}), Err(out(number)));
@@ -217,7 +225,13 @@ fn a_number_out_of_range_or_undeclared_changes_nothing() {
                 let wrong = kernel.sync.ap_online(ap, 3, |_| {});
                 assert_eq!(wrong, Err(Error::NotDeclared { cpu: 3 }));
                 let wrong = kernel.sync.ap_online(ap, 0, |_| {});
-                assert_eq!(wrong, Err(Error::ArrivedTwice { cpu: 0 }));
+                let own = machine.config().apic_id(2);
+                let differs = Error::ApicIdDiffers {
+                    cpu: 0,
+                    declared: 0,
+                    own,
+                };
+                assert_eq!(wrong, Err(differs));
                 assert_eq!(machine.registers(2), before);
                 assert_eq!(machine.counters(2).register_writes(), 0);
                 kernel.ap(ap);
@@ -252,7 +266,7 @@ fn a_failed_ap_is_brought_in_line_by_the_next_rendezvous() {
         let machine = machine(scope, faults.to_vec());
         let kernel = Kernel::new();
         kernel.run(&machine, |boot| {
-            let _ = kernel.sync.boot_init(boot, 0, policy(mode)).unwrap();
+            let _ = unsafe { kernel.sync.boot_init(boot, 0, policy(mode)) }.unwrap();
             kernel.bring_up(boot, &[2]);
             if mode == Resync::Deferred {
                 let summary = kernel.resync(boot).unwrap();

@@ -72,7 +72,7 @@ fn live_with(
     let machine = Machine::new(config);
     let kernel = Kernel::new();
     let (first, last) = kernel.run(&machine, |boot| {
-        let _ = kernel.sync.boot_init(boot, 0, policy(mode)).unwrap();
+        let _ = unsafe { kernel.sync.boot_init(boot, 0, policy(mode)) }.unwrap();
         assert!(kernel.bring_up(boot, &[1]).is_empty());
         if mode == Resync::Deferred {
             let _ = kernel.resync(boot).unwrap();
@@ -381,7 +381,7 @@ fn with_junk(scope: MtrrScope, def_type: u64, faults: &[(At, What)]) -> (Outcome
     let machine = Machine::new(config);
     let kernel = Kernel::new();
     kernel.run(&machine, |boot| {
-        let init = kernel.sync.boot_init(boot, 0, policy(Resync::Early));
+        let init = unsafe { kernel.sync.boot_init(boot, 0, policy(Resync::Early)) };
         let _ = init.unwrap();
         kernel.bring_up(boot, &[1]);
     });
@@ -445,7 +445,7 @@ fn a_map_that_cannot_be_put_back_is_torn_whatever_cannot_be_read_then() {
                             ignored.set(ignored.get() + 1);
                             return Ok(());
                         }
-                        cpu.wrmsr(msr, value)
+                        unsafe { cpu.wrmsr(msr, value) }
                     },
                 };
                 let outcome = kernel.sync.ap_online(cpu, 1, |_| {}).unwrap();

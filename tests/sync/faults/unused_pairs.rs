@@ -46,7 +46,7 @@ fn bring_up_and_meet(
     let machine = Machine::new(config);
     let kernel = Kernel::new();
     kernel.run(&machine, |boot| {
-        let _ = kernel.sync.boot_init(boot, 0, policy(mode)).unwrap();
+        let _ = unsafe { kernel.sync.boot_init(boot, 0, policy(mode)) }.unwrap();
         assert!(kernel.bring_up(boot, &[1]).is_empty());
         if mode == Resync::Deferred {
             let _ = kernel.resync(boot).unwrap();

@@ -17,9 +17,9 @@ use mtrr_pat::topology::Place;
 /// Long enough for a thread of this machine that is not scheduled for a while.
 const LONG: u64 = 30_000_000_000;
 const LONG_BOUNDS: Bounds = Bounds {
-    gather: LONG,
-    hold: LONG,
-    finish: LONG,
+    gather: std::time::Duration::from_nanos(LONG),
+    hold: std::time::Duration::from_nanos(LONG),
+    finish: std::time::Duration::from_nanos(LONG),
 };
 
 /// What was drawn for one life.
@@ -102,7 +102,7 @@ impl Life {
                 return self.assert_met(&met, self.cpus());
             }
             1 => {
-                kernel.sync.parked(kernel.number(other)).unwrap();
+                unsafe { kernel.sync.parked(kernel.number(other)) }.unwrap();
                 let met = if dice.one_in(2) {
                     kernel.resync(boot).unwrap()
                 } else {
@@ -147,14 +147,14 @@ impl Life {
     fn sleep(&self, boot: &mut SimCpu<'_>, dice: &mut Dice) {
         let (kernel, why) = (&self.kernel, &self.why);
         boot.work(1_000_000);
-        kernel.sync.suspend(boot).unwrap();
-        assert_eq!(kernel.check(boot), Err(Error::WrongPhase), "{why}");
+        kernel.sync.suspend(boot, kernel.number(0)).unwrap();
+        assert_eq!(kernel.check(boot), Err(Error::Suspended), "{why}");
         for ap in 1..self.cpus() {
-            kernel.sync.offline(kernel.number(ap)).unwrap();
+            unsafe { kernel.sync.offline(kernel.number(ap)) }.unwrap();
         }
         let scribble = dice.pick(&[Scribble::Off, Scribble::Reset, Scribble::LikeBoot]);
         boot.s3(&S3::all(scribble));
-        let woken = kernel.sync.boot_resume(boot, kernel.number(0)).unwrap();
+        let woken = unsafe { kernel.sync.boot_resume(boot, kernel.number(0)) }.unwrap();
         assert_eq!(woken.error, None, "{why}");
     }
 

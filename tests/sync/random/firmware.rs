@@ -80,7 +80,7 @@ fn live(seed: u64, cores: usize, threads: usize, mode: Resync, faults: usize) {
         if dice.one_in(2) {
             policy = with_pat(policy, Pat::LINUX);
         }
-        let _ = kernel.sync.boot_init(boot, 0, policy).unwrap();
+        let _ = unsafe { kernel.sync.boot_init(boot, 0, policy) }.unwrap();
         for round in 0..2 {
             if round > 0 {
                 kernel.sleep(boot, &profile);

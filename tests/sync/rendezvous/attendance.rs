@@ -87,8 +87,8 @@ fn an_ap_that_comes_online_right_after_a_check_is_counted() {
         let kernel = Kernel::new();
         kernel.run(&machine, |boot| {
             kernel.init(boot, policy(Resync::Early));
-            kernel.sync.starting(boot, 63, Place::Apic(126)).unwrap();
-            kernel.sync.offline(63).unwrap();
+            unsafe { kernel.sync.starting(boot, 63, Place::Apic(126)) }.unwrap();
+            unsafe { kernel.sync.offline(63) }.unwrap();
             kernel.start(boot, 1).unwrap();
             boot.work(delay);
             let alone = kernel.sync.online() == 1;
@@ -120,9 +120,9 @@ fn a_cpu_that_is_gone_before_the_meeting_begins_is_not_counted() {
             |cpu| {
                 // CPU 1, which is called, knows that CPU 2 does not come.
                 let gone = if parks {
-                    kernel.sync.parked(2)
+                    unsafe { kernel.sync.parked(2) }
                 } else {
-                    kernel.sync.offline(2)
+                    unsafe { kernel.sync.offline(2) }
                 };
                 gone.unwrap();
                 kernel.interrupt(cpu);

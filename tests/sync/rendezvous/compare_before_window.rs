@@ -15,7 +15,7 @@ fn resync(config: Config) -> (Machine, Kernel) {
     let machine = Machine::new(config);
     let kernel = Kernel::new();
     kernel.run(&machine, |boot: &mut SimCpu<'_>| {
-        let init = kernel.sync.boot_init(boot, 0, policy(Resync::Deferred));
+        let init = unsafe { kernel.sync.boot_init(boot, 0, policy(Resync::Deferred)) };
         let _ = init.unwrap();
         assert!(kernel.bring_up(boot, &aps(&machine)).is_empty());
         machine.clear_log();
@@ -73,7 +73,7 @@ fn a_check_needs_no_turns() {
         let machine = Machine::new(config);
         let kernel = Kernel::new();
         let took = kernel.run(&machine, |boot| {
-            let init = kernel.sync.boot_init(boot, 0, policy(Resync::Early));
+            let init = unsafe { kernel.sync.boot_init(boot, 0, policy(Resync::Early)) };
             let _ = init.unwrap();
             assert!(kernel.bring_up(boot, &aps(&machine)).is_empty());
             let start = machine.now();

@@ -144,7 +144,7 @@ fn change_while_another_polls(phase: u64) -> (Run, Result<Summary, Error>) {
             boot.send_ipi(2);
             run.kernel.start(boot, 3).unwrap();
             run.declared.store(1, Ordering::Release);
-            let met = run.kernel.sync.change(boot, 0, &new_map(), |_| {});
+            let met = unsafe { run.kernel.sync.change(boot, 0, &new_map(), |_| {}) };
             run.over.store(1, Ordering::Release);
             met
         },

@@ -26,12 +26,12 @@ fn live(mode: Resync, cpu: usize, op: u64) -> bool {
     kernel.run(&machine, |boot| {
         let mut policy = policy(mode);
         policy.bounds = Bounds {
-            gather: BOUND,
-            hold: BOUND,
+            gather: std::time::Duration::from_nanos(BOUND),
+            hold: std::time::Duration::from_nanos(BOUND),
             // A sibling stands still as long for one that is away in its window.
-            finish: 4 * BOUND,
+            finish: std::time::Duration::from_nanos(4 * BOUND),
         };
-        let _ = kernel.sync.boot_init(boot, 0, policy).unwrap();
+        let _ = unsafe { kernel.sync.boot_init(boot, 0, policy) }.unwrap();
         let lost = kernel.bring_up(boot, &aps(&machine));
         assert!(lost.is_empty(), "{mode:?}, CPU {cpu}, op {op}");
         // Its siblings answer at once: that it was away is not their silence.

@@ -104,10 +104,10 @@ fn a_leader_whose_turn_did_not_come_is_not_in_sync() {
         let up = Word::new(0);
         machine.run(
             |boot| {
-                let _ = sync.boot_init(boot, 1, policy(Resync::Early)).unwrap();
+                let _ = unsafe { sync.boot_init(boot, 1, policy(Resync::Early)) }.unwrap();
                 for ap in 1..4 {
                     let place = Place::Apic(machine.config().apic_id(ap));
-                    sync.starting(boot, ap ^ 1, place).unwrap();
+                    unsafe { sync.starting(boot, ap ^ 1, place) }.unwrap();
                     boot.send_init_sipi(ap);
                     while up.load(Ordering::Acquire) < ap as u32 {
                         let _ = sync.hold_point(boot, 1);
@@ -117,7 +117,7 @@ fn a_leader_whose_turn_did_not_come_is_not_in_sync() {
                 }
                 let ipis = boot.ipis();
                 let old = machine.registers(0);
-                let led = sync.change(boot, 1, &another_map(), |cpu| ipis.send(cpu ^ 1));
+                let led = unsafe { sync.change(boot, 1, &another_map(), |cpu| ipis.send(cpu ^ 1)) };
                 assert_eq!(led, Err(Error::Stuck { count: 2, first: 0 }));
                 let report = sync.report();
                 let line = report.cpus().find(|line| line.cpu == 1).unwrap();
@@ -162,16 +162,16 @@ fn one_that_was_stuck_starts_a_new_life() {
                 let stuck = || unfinished(&kernel);
                 assert_eq!(stuck(), [2]);
                 if s3 {
-                    kernel.sync.suspend(boot).unwrap();
+                    kernel.sync.suspend(boot, 0).unwrap();
                     assert_eq!(stuck(), [2]);
                     kernel.sync.suspend_aborted().unwrap();
                 }
                 if parked {
-                    kernel.sync.parked(2).unwrap();
+                    unsafe { kernel.sync.parked(2) }.unwrap();
                 } else {
-                    kernel.sync.offline(2).unwrap();
+                    unsafe { kernel.sync.offline(2) }.unwrap();
                 }
-                assert_eq!(stuck(), []);
+                assert!(stuck().is_empty());
                 let _ = kernel.resync(boot).unwrap();
                 assert_eq!(kernel.sync.online(), 5);
             });
@@ -225,7 +225,7 @@ fn a_cpu_that_leaves_late_disturbs_no_later_meeting() {
                         }
                         let led = kernel.resync(boot);
                         assert!(matches!(led, Err(Error::Missing { .. })), "{why}: {led:?}");
-                        kernel.sync.offline(2).unwrap();
+                        unsafe { kernel.sync.offline(2) }.unwrap();
                         let mut led = kernel.resync(boot);
                         for _ in 0..8 {
                             if led.is_ok_and(|s| s.out_of_sync == 0) {
@@ -263,12 +263,12 @@ fn a_boot_cpu_of_another_number_leads_sleeps_and_stays() {
             let up = Word::new(0);
             machine.run(
                 |boot| {
-                    let _ = sync.boot_init(boot, boot_number, policy(mode)).unwrap();
+                    let _ = unsafe { sync.boot_init(boot, boot_number, policy(mode)) }.unwrap();
                     for round in 0..2u32 {
                         for ap in 1..4 {
                             let place = Place::Apic(machine.config().apic_id(ap));
                             boot.cli();
-                            sync.starting(boot, number(ap), place).unwrap();
+                            unsafe { sync.starting(boot, number(ap), place) }.unwrap();
                             boot.send_init_sipi(ap);
                             boot.sti();
                             let before = round * 3 + ap as u32 - 1;
@@ -282,8 +282,8 @@ fn a_boot_cpu_of_another_number_leads_sleeps_and_stays() {
                         let led = sync.resync(boot, boot_number, |cpu| ipis.send(number(cpu)));
                         assert_eq!(led.unwrap().out_of_sync, 0);
                         let stays = Err(Error::IsBootCpu { cpu: boot_number });
-                        assert_eq!(sync.offline(boot_number), stays);
-                        assert_eq!(sync.parked(boot_number), stays);
+                        assert_eq!(unsafe { sync.offline(boot_number) }, stays);
+                        assert_eq!(unsafe { sync.parked(boot_number) }, stays);
                         let refused = sync.resync(boot, 0, |_| {});
                         let boot_is = Error::NotBootCpu {
                             cpu: 0,
@@ -292,12 +292,12 @@ fn a_boot_cpu_of_another_number_leads_sleeps_and_stays() {
                         assert_eq!(refused, Err(boot_is));
                         if round == 0 {
                             boot.work(1_000_000);
-                            let _ = sync.suspend(boot).unwrap();
+                            let _ = sync.suspend(boot, boot_number).unwrap();
                             for ap in 1..4 {
-                                sync.offline(number(ap)).unwrap();
+                                unsafe { sync.offline(number(ap)) }.unwrap();
                             }
                             boot.s3(&mtrr_pat::sim::S3::all(mtrr_pat::sim::Scribble::LikeBoot));
-                            let outcome = sync.boot_resume(boot, boot_number).unwrap();
+                            let outcome = unsafe { sync.boot_resume(boot, boot_number) }.unwrap();
                             assert_eq!(outcome.error, None);
                             boot.sti();
                         }

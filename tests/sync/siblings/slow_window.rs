@@ -105,7 +105,7 @@ fn a_cpu_postponed_behind_a_stuck_sibling_comes_in_line_once_that_is_gone() {
                             kernel.init(boot, policy(Resync::Early));
                             for ap in [2, 3] {
                                 let place = Place::Apic(machine.config().apic_id(ap));
-                                kernel.sync.starting(boot, ap, place).unwrap();
+                                unsafe { kernel.sync.starting(boot, ap, place) }.unwrap();
                             }
                             boot.send_init_sipi(2);
                             boot.send_init_sipi(3);
@@ -120,9 +120,9 @@ fn a_cpu_postponed_behind_a_stuck_sibling_comes_in_line_once_that_is_gone() {
                             assert_eq!(had.path, Path::Postponed);
                             assert_eq!(kernel.sync.online(), 1);
                             if parked {
-                                kernel.sync.parked(2).unwrap();
+                                unsafe { kernel.sync.parked(2) }.unwrap();
                             } else {
-                                kernel.sync.offline(2).unwrap();
+                                unsafe { kernel.sync.offline(2) }.unwrap();
                             }
                             kernel.wait_for(boot, 1);
                             let summary = kernel.resync(boot).unwrap();
@@ -200,7 +200,7 @@ fn torn_is_said_until_the_next_resync_sees_what_a_sibling_mended() {
                             if enables || msr == MsrAddr::PAT {
                                 return Ok(());
                             }
-                            cpu.wrmsr(msr, value)
+                            unsafe { cpu.wrmsr(msr, value) }
                         },
                     };
                     let _ = kernel.sync.ap_online(cpu, me, |to| ipis.send(to));

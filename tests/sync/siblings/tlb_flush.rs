@@ -26,10 +26,7 @@ fn a_thread_that_finds_its_shared_set_in_line_already_drops_its_old_translations
     let kernel = Kernel::new();
     machine.run(
         |boot| {
-            let _ = kernel
-                .sync
-                .boot_init(boot, 0, policy(Resync::Deferred))
-                .unwrap();
+            let _ = unsafe { kernel.sync.boot_init(boot, 0, policy(Resync::Deferred)) }.unwrap();
             kernel.bring_up(boot, &[2, 3]);
             let summary = kernel.resync(boot).unwrap();
             assert_eq!((summary.cpus, summary.out_of_sync), (3, 0));
@@ -89,10 +86,7 @@ fn a_waiter_whose_sibling_writes_drops_its_old_translations_too() {
     };
     machine.run(
         |boot| {
-            let _ = kernel
-                .sync
-                .boot_init(boot, 0, policy(Resync::Deferred))
-                .unwrap();
+            let _ = unsafe { kernel.sync.boot_init(boot, 0, policy(Resync::Deferred)) }.unwrap();
             kernel.bring_up(boot, &[3]);
             let _ = kernel.resync(boot).unwrap();
             let mut broken = firmware_map();
@@ -138,10 +132,7 @@ fn a_cpu_without_siblings_pays_nothing_for_the_rule() {
     let machine = machine(1);
     let kernel = Kernel::new();
     kernel.run(&machine, |boot| {
-        let _ = kernel
-            .sync
-            .boot_init(boot, 0, policy(Resync::Early))
-            .unwrap();
+        let _ = unsafe { kernel.sync.boot_init(boot, 0, policy(Resync::Early)) }.unwrap();
         kernel.bring_up(boot, &[1]);
         let writes = machine.counters(0).cr4_writes;
         assert_eq!(

@@ -149,7 +149,7 @@ fn a_start_that_is_refused_leaves_nobody_of_unknown_place() {
         |ap| kernel.ap(ap),
         |cpu| {
             if cpu.number() == 1 && refused.load(Ordering::Acquire) == 0 {
-                let told = kernel.sync.starting(cpu, 4, Place::Unknown);
+                let told = unsafe { kernel.sync.starting(cpu, 4, Place::Unknown) };
                 assert_eq!(told, Err(Error::Busy));
                 refused.store(1, Ordering::Release);
             }
@@ -173,7 +173,7 @@ fn a_window_of_a_sibling_is_not_taken_for_one_of_a_stranger() {
         assert!(kernel.wait_for(boot, 4));
         machine.set_registers(4, &another_map());
         assert_eq!(kernel.resync(boot).unwrap().out_of_sync, 0);
-        kernel.sync.offline(4).unwrap();
+        unsafe { kernel.sync.offline(4) }.unwrap();
         assert!(kernel.bring_up(boot, &[3]).is_empty());
         machine.set_registers(3, &another_map());
         let before = machine.counters(2).cr4_writes;

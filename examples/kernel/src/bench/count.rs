@@ -46,35 +46,40 @@ impl<'a, C> Counting<'a, C> {
     }
 }
 
-impl<C: CpuOps> CpuOps for Counting<'_, C> {
+// SAFETY: each method is the other CPU's of the same name.
+unsafe impl<C: CpuOps> CpuOps for Counting<'_, C> {
     fn rdmsr(&mut self, msr: MsrAddr) -> Result<u64, MsrFault> {
         self.counts.rdmsr += 1;
         self.cpu.rdmsr(msr)
     }
-    fn wrmsr(&mut self, msr: MsrAddr, value: u64) -> Result<(), MsrFault> {
+    unsafe fn wrmsr(&mut self, msr: MsrAddr, value: u64) -> Result<(), MsrFault> {
         self.counts.wrmsr += 1;
-        self.cpu.wrmsr(msr, value)
+        // SAFETY: the caller\'s promise.
+        unsafe { self.cpu.wrmsr(msr, value) }
     }
     fn read_cr0(&mut self) -> u64 {
         self.cpu.read_cr0()
     }
-    fn write_cr0(&mut self, value: u64) {
+    unsafe fn write_cr0(&mut self, value: u64) {
         self.counts.cr0 += 1;
-        self.cpu.write_cr0(value);
+        // SAFETY: the caller\'s promise.
+        unsafe { self.cpu.write_cr0(value) };
     }
     fn read_cr3(&mut self) -> u64 {
         self.cpu.read_cr3()
     }
-    fn write_cr3(&mut self, value: u64) {
+    unsafe fn write_cr3(&mut self, value: u64) {
         self.counts.cr3 += 1;
-        self.cpu.write_cr3(value);
+        // SAFETY: the caller\'s promise.
+        unsafe { self.cpu.write_cr3(value) };
     }
     fn read_cr4(&mut self) -> u64 {
         self.cpu.read_cr4()
     }
-    fn write_cr4(&mut self, value: u64) {
+    unsafe fn write_cr4(&mut self, value: u64) {
         self.counts.cr4 += 1;
-        self.cpu.write_cr4(value);
+        // SAFETY: the caller\'s promise.
+        unsafe { self.cpu.write_cr4(value) };
     }
     fn wbinvd(&mut self) {
         self.counts.wbinvd += 1;

@@ -68,9 +68,11 @@ fn until(word: &AtomicU32, value: u32) {
 
 fn compare_then_write(cpu: &mut impl CpuOps, target: &RegFile) {
     let cr0 = cpu.read_cr0();
-    cpu.write_cr0((cr0 | CR0_CD) & !CR0_NW);
+    // SAFETY: the manual\'s procedure, on a machine that does nothing else.
+    unsafe { cpu.write_cr0((cr0 | CR0_CD) & !CR0_NW) };
     let cr4 = cpu.read_cr4();
-    cpu.write_cr4(cr4 & !CR4_PGE);
+    // SAFETY: the manual\'s procedure, on a machine that does nothing else.
+    unsafe { cpu.write_cr4(cr4 & !CR4_PGE) };
     flush_tlb(cpu);
     let def_type = read(cpu, DEF_TYPE);
     write(cpu, DEF_TYPE, def_type & !0xcff);
@@ -86,20 +88,25 @@ fn compare_then_write(cpu: &mut impl CpuOps, target: &RegFile) {
     }
     flush_tlb(cpu);
     write(cpu, DEF_TYPE, target.def_type);
-    cpu.write_cr0(cr0 & !(CR0_CD | CR0_NW));
-    cpu.write_cr4(cr4);
+    // SAFETY: the manual\'s procedure, on a machine that does nothing else.
+    unsafe { cpu.write_cr0(cr0 & !(CR0_CD | CR0_NW)) };
+    // SAFETY: the manual\'s procedure, on a machine that does nothing else.
+    unsafe { cpu.write_cr4(cr4) };
 }
 
 fn set_pat(cpu: &mut impl CpuOps, pat: u64) {
     write(cpu, PAT, pat);
     let cr4 = cpu.read_cr4();
-    cpu.write_cr4(cr4 ^ CR4_PGE);
-    cpu.write_cr4(cr4);
+    // SAFETY: the manual\'s procedure, on a machine that does nothing else.
+    unsafe { cpu.write_cr4(cr4 ^ CR4_PGE) };
+    // SAFETY: the manual\'s procedure, on a machine that does nothing else.
+    unsafe { cpu.write_cr4(cr4) };
 }
 
 fn flush_tlb(cpu: &mut impl CpuOps) {
     let cr3 = cpu.read_cr3();
-    cpu.write_cr3(cr3);
+    // SAFETY: the manual\'s procedure, on a machine that does nothing else.
+    unsafe { cpu.write_cr3(cr3) };
 }
 
 fn update(cpu: &mut impl CpuOps, register: u32, value: u64) {
@@ -114,5 +121,6 @@ fn read(cpu: &mut impl CpuOps, register: u32) -> u64 {
 
 fn write(cpu: &mut impl CpuOps, register: u32, value: u64) {
     // Every value is one that the boot CPU holds.
-    let _ = cpu.wrmsr(MsrAddr(register), value);
+    // SAFETY: the manual\'s procedure, on a machine that does nothing else.
+    let _ = unsafe { cpu.wrmsr(MsrAddr(register), value) };
 }

@@ -44,7 +44,7 @@ impl Numbered {
 
     pub fn init(&self, boot: &mut SimCpu<'_>, policy: Policy) {
         let me = self.number(0);
-        let booted = self.sync.boot_init_at(boot, me, self.places[0], policy);
+        let booted = unsafe { self.sync.boot_init_at(boot, me, self.places[0], policy) };
         assert_eq!(booted.unwrap().error, None);
     }
 
@@ -52,7 +52,7 @@ impl Numbered {
         self.up[ap].store(0, Ordering::Release);
         let enabled = boot.interrupts_enabled();
         boot.cli();
-        let declared = self.sync.starting(boot, self.number(ap), self.places[ap]);
+        let declared = unsafe { self.sync.starting(boot, self.number(ap), self.places[ap]) };
         declared.unwrap();
         boot.send_init_sipi(ap);
         if enabled {
@@ -103,6 +103,6 @@ impl Numbered {
     pub fn change(&self, boot: &mut SimCpu<'_>, to: &Snapshot) -> Result<Summary, Error> {
         let ipis = boot.ipis();
         let kick = |number| ipis.send(self.cpu(number));
-        self.sync.change(boot, self.number(0), to, kick)
+        unsafe { self.sync.change(boot, self.number(0), to, kick) }
     }
 }

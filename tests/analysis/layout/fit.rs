@@ -1,0 +1,137 @@
+//! A target that a driver gets without planning itself: exact, or with what is above RAM dropped.
+
+use mtrr_pat::layout::{Edit, Fitted, LayoutError, Region};
+use mtrr_pat::lookup::MtrrMap;
+use mtrr_pat::memtype::MemType;
+use mtrr_pat::ranges::PhysBits;
+use mtrr_pat::regs::{MtrrCap, MtrrDefType, VariableMtrr};
+use mtrr_pat::snapshot::Snapshot;
+
+const GIB: u64 = 1 << 30;
+
+/// QEMU's own: write-back by default, the hole below 4 GiB uncachable, six ranges, 40 bits.
+fn qemu() -> Snapshot {
+    let bits = PhysBits::new(40).unwrap();
+    let mut map = Snapshot::empty(bits);
+    map.cap = Some(MtrrCap::from_raw(6 | MtrrCap::WC.raw()));
+    map.def_type = MtrrDefType::from_raw(MtrrDefType::E | 6);
+    map.variable[0] = VariableMtrr::from_block(3 * GIB, GIB, MemType::Uncachable, bits).unwrap();
+    map
+}
+
+fn framebuffer(now: &Snapshot, ram_end: Option<u64>, start: u64) -> Result<Fitted, LayoutError> {
+    let mut edit = Edit::of(now)?;
+    if let Some(end) = ram_end {
+        edit.ram_end(end);
+    }
+    edit.set(Region::mmio(
+        start,
+        start + (16 << 20),
+        MemType::WriteCombining,
+    ))?;
+    edit.fit()
+}
+
+/// What differs between two maps, from an address on and up to it.
+fn differences(before: &Snapshot, after: &Snapshot) -> Vec<(u64, u64)> {
+    let (before, after) = (MtrrMap::new(before), MtrrMap::new(after));
+    before
+        .differences(&after)
+        .map(|run| (run.start, run.end))
+        .collect()
+}
+
+#[test]
+fn on_qemus_map_what_is_above_ram_becomes_uncachable_and_it_is_said() {
+    let now = qemu();
+    let start = 0xfd00_0000;
+    let fits_not = LayoutError::DoesNotFit {
+        planned: 7,
+        exist: 6,
+    };
+    assert_eq!(
+        framebuffer(&now, None, start),
+        Err(fits_not),
+        "where RAM ends is not known"
+    );
+    for (ram_end, from) in [(2 * GIB, 4 * GIB), (5 * GIB, 5 * GIB)] {
+        let fitted = framebuffer(&now, Some(ram_end), start).unwrap();
+        assert_eq!(fitted.dropped, Some(from..1 << 40));
+        let said = fitted.to_string();
+        assert!(
+            said.contains(&format!("above it, {from:#x}-0xffffffffff")),
+            "{said}"
+        );
+        let after = MtrrMap::new(&fitted.target);
+        assert_eq!(
+            after.at(start).memtype.defined(),
+            Some(MemType::WriteCombining)
+        );
+        assert_eq!(after.at(from).memtype.defined(), Some(MemType::Uncachable));
+        for (from_diff, end) in differences(&now, &fitted.target) {
+            let buffer = (start, start + (16 << 20));
+            assert!(
+                (from_diff, end) == buffer || from_diff >= from,
+                "{from_diff:#x}-{end:#x}"
+            );
+        }
+    }
+}
+
+#[test]
+fn a_map_that_fits_is_exact_and_drops_nothing() {
+    let mut now = qemu();
+    now.cap = Some(MtrrCap::from_raw(12 | MtrrCap::WC.raw()));
+    let fitted = framebuffer(&now, Some(2 * GIB), 0xfd00_0000).unwrap();
+    assert_eq!(fitted.dropped, None);
+    assert_eq!(
+        differences(&now, &fitted.target),
+        [(0xfd00_0000, 0xfe00_0000)]
+    );
+}
+
+#[test]
+fn write_combining_over_ram_is_refused_unless_insisted_on() {
+    let now = qemu();
+    for ram_end in [None, Some(4 * GIB)] {
+        let refused = framebuffer(&now, ram_end, GIB);
+        assert_eq!(refused, Err(LayoutError::OverRam { addr: GIB }));
+    }
+    // Over its last page too, and above where RAM ends by the kernel's word not.
+    assert_eq!(
+        framebuffer(&now, None, 3 * GIB - (8 << 20)),
+        Err(LayoutError::OverRam {
+            addr: 3 * GIB - (8 << 20)
+        })
+    );
+    assert_eq!(
+        framebuffer(&now, None, 4 * GIB),
+        Err(LayoutError::OverRam { addr: 4 * GIB })
+    );
+    let fitted = framebuffer(&now, Some(4 * GIB), 8 * GIB).unwrap();
+    assert_eq!(
+        MtrrMap::new(&fitted.target).at(8 * GIB).memtype.defined(),
+        Some(MemType::WriteCombining)
+    );
+    let mut edit = Edit::of(&now).unwrap();
+    edit.ram_end(3 * GIB);
+    edit.set_over_ram(Region::ram(GIB, GIB + (16 << 20), MemType::WriteCombining))
+        .unwrap();
+    let fitted = edit.fit().unwrap();
+    assert_eq!(
+        MtrrMap::new(&fitted.target).at(GIB).memtype.defined(),
+        Some(MemType::WriteCombining)
+    );
+    // Below 1 MiB the fixed ranges say what is RAM.
+    let mut fixed = now;
+    fixed.cap = Some(MtrrCap::from_raw(
+        8 | MtrrCap::WC.raw() | MtrrCap::FIX.raw(),
+    ));
+    fixed.def_type = MtrrDefType::from_raw(MtrrDefType::E | MtrrDefType::FE | 6);
+    fixed.fixed = [0x0606_0606_0606_0606; 11];
+    let mut edit = Edit::of(&fixed).unwrap();
+    let vga = Region::mmio(0xa_0000, 0xc_0000, MemType::WriteCombining);
+    assert_eq!(edit.set(vga), Err(LayoutError::OverRam { addr: 0xa_0000 }));
+    fixed.fixed[2] = 0;
+    assert_eq!(Edit::of(&fixed).unwrap().set(vga), Ok(()));
+}
