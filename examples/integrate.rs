@@ -45,12 +45,17 @@ fn start_aps(cpu: &mut SimCpu<'_>) -> Result<(), Error> {
         before_sipi(cpu, n, apic_id)?;
         cpu.send_init_sipi(n);
         cpu.sti(); // a sibling that comes up may have to hold this CPU
-        let mut steps = 0;
-        while SYNC.state(n)? != CpuState::Running {
+        for _ in 0..PATIENCE {
             SYNC.hold_point(cpu, 0)?;
             cpu.work(10_000);
-            steps += 1;
-            assert!(steps < PATIENCE, "an INIT for CPU {n}, and `offline`");
+            if SYNC.state(n)? == CpuState::Running {
+                break;
+            }
+        }
+        if SYNC.state(n)? != CpuState::Running {
+            cpu.send_init(n); // it may be merely late
+            // SAFETY: now it executes nothing.
+            unsafe { SYNC.offline(n) }?;
         }
     }
     let ipis = cpu.ipis();

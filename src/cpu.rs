@@ -48,7 +48,15 @@ pub struct CpuidWords {
 ///
 /// Implemented by [`native::NativeCpu`] for real hardware and by the simulated machine. Each
 /// method is one instruction, so that an event log shows the order of them, which is what this
-/// crate is about. What could break memory in the wrong hands is `unsafe` to call.
+/// crate is about. What could break memory in the wrong hands is `unsafe` to call:
+///
+/// ```compile_fail,E0133
+/// use mtrr_pat::cpu::CpuOps;
+///
+/// fn from_safe_code(cpu: &mut impl CpuOps) {
+///     cpu.write_cr3(0);
+/// }
+/// ```
 ///
 /// # Safety
 /// A value stands for the processor that executes the code that holds it: each method executes its

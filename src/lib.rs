@@ -6,7 +6,9 @@
 )]
 //!
 //! # In a kernel
-//! What gives every CPU the same memory types, and keeps it so. Start with [`sync`].
+//! What gives every CPU the same memory types, and keeps it so. Start with the [`guide`]: a whole life,
+//! each call with its CPU and interrupt state, the orders of hot-unplug and S3, each error and what to
+//! do about it. `use mtrr_pat::prelude::*` has the names.
 //! - [`sync`]: the life cycle a kernel calls: boot, APs, rendezvous, suspend, resume, change, check
 //! - [`policy`]: what the kernel asks for: early or deferred, which PAT, how long to wait
 //! - [`topology`]: which CPUs share a core, and the order to start them in
@@ -72,6 +74,7 @@ mod bringup;
 pub use analysis::{compare, diagnose, layout, lookup, reserve};
 pub use bringup::{cacheability, delta, program, rendezvous, report, sync};
 
+pub mod guide;
 pub mod prelude;
 
 #[cfg(feature = "sim")]

@@ -4,6 +4,7 @@
 //! happens on demand and never panics, whatever the firmware left.
 
 mod fits;
+mod text;
 mod valid;
 mod words;
 

@@ -41,6 +41,15 @@ cargo test --all-features
 # tests once more, and whether everything compiles.
 cargo test --lib -q
 cargo check --all-targets -q
+# The oldest Rust the library promises, where it is installed.
+oldest=$(sed -n 's/^rust-version = "\(.*\)"/\1/p' Cargo.toml)
+if rustup toolchain list 2>/dev/null | grep -q "^$oldest"; then
+    toolchain=$(rustup toolchain list | sed -n "s/^\($oldest[^ ]*\).*/\1/p" | head -n 1)
+    cargo "+$toolchain" check -q --target-dir target/oldest
+    cargo "+$toolchain" check -q --features sim --target-dir target/oldest
+else
+    echo "not run: the check with Rust $oldest, because it is not installed" >&2
+fi
 RUSTFLAGS="--cfg loom" cargo test --profile loom --lib --target-dir target/loom rendezvous::models
 
 # A second opinion on memory types, where there is somebody to give it.

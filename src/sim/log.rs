@@ -54,6 +54,8 @@ pub enum Op {
     Halt,
     /// INIT and SIPI sent to this CPU.
     Sipi(usize),
+    /// An INIT that stops this CPU.
+    Init(usize),
     /// An interrupt sent to this CPU.
     Ipi(usize),
     /// This CPU starts at its SIPI vector.
@@ -95,6 +97,7 @@ impl Op {
                 | Self::Cli
                 | Self::Sti
                 | Self::Sipi(_)
+                | Self::Init(_)
                 | Self::Ipi(_)
         )
     }
@@ -125,7 +128,11 @@ impl Op {
     /// an in-sync CPU must not do.
     #[must_use]
     pub const fn is_register_write(self) -> bool {
-        self.is_write() && !matches!(self, Self::Cli | Self::Sti | Self::Sipi(_) | Self::Ipi(_))
+        self.is_write()
+            && !matches!(
+                self,
+                Self::Cli | Self::Sti | Self::Sipi(_) | Self::Init(_) | Self::Ipi(_)
+            )
     }
 }
 
@@ -149,6 +156,7 @@ impl fmt::Debug for Op {
             Self::Load(address) => write!(f, "Load({address:#x})"),
             Self::Store(address) => write!(f, "Store({address:#x})"),
             Self::Sipi(cpu) => write!(f, "Sipi({cpu})"),
+            Self::Init(cpu) => write!(f, "Init({cpu})"),
             Self::Ipi(cpu) => write!(f, "Ipi({cpu})"),
             other => f.write_str(other.name()),
         }

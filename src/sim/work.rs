@@ -79,6 +79,20 @@ impl<'run> SimCpu<'run> {
         }
     }
 
+    /// Sends CPU `to` an INIT alone: it executes nothing any more, whatever it was doing, and waits for
+    /// a SIPI. For a CPU that is late, stuck or unplugged, before it is declared offline.
+    pub fn send_init(&mut self, to: usize) {
+        let number = self.number;
+        self.take_interrupts();
+        let mut state = self.shared.enter(number);
+        assert!(to < state.cpus.len() && to != number, "no AP {to}");
+        state.record(number, Op::Init(to));
+        state.charge(number, 0);
+        let now = state.cpus[number].time;
+        let mut state = self.shared.kill_and_wait(state, &[to], now);
+        state.cpus[to].life = Life::default();
+    }
+
     /// Sends INIT and SIPI to a CPU, which then runs the AP closure from its beginning. A CPU that
     /// was running (or stuck) is reset first, wherever it was.
     ///
