@@ -128,6 +128,89 @@
 //!   Who gives one another address edits the target first: [`layout::Edit`](crate::layout::Edit)
 //!   and `change`.
 //!
+//! # Recipes
+//! **No APIC yet, numbers of their own, a locked table, interrupts off.** An AP that cannot send an
+//! interrupt when it calls `ap_online` passes a `kick` that does nothing: whoever waits polls
+//! [`hold_point`] or [`attend`], and the boot CPU, which has its APIC, sends what is [`awaited`]. An AP
+//! that knows itself by its APIC id alone asks [`own_number`]: so numbers are those of `starting`,
+//! and no counter has to be bumped. A `kick` runs while others wait: it takes no lock that the CPU it
+//! interrupts may hold, and none of the table of CPUs while that is being walked to start them; here it
+//! needs none at all.
+//!
+//! ```
+//! # #[cfg(feature = "sim")] fn main() -> Result<(), mtrr_pat::error::Error> {
+//! use std::sync::Mutex;
+//!
+//! use mtrr_pat::prelude::*;
+//! use mtrr_pat::regs::MtrrDefType;
+//! use mtrr_pat::sim::{Config, Machine, SimCpu};
+//!
+//! static SYNC: CacheSync<16> = CacheSync::new();
+//! static TABLE: Mutex<Vec<u32>> = Mutex::new(Vec::new()); // APIC ids; `TABLE[n - 1]` is CPU n's
+//!
+//! fn boot_cpu(cpu: &mut SimCpu<'_>) -> Result<(), Error> {
+//!     // SAFETY: no AP runs yet.
+//!     unsafe { SYNC.boot_init(cpu, 0, Policy::DEFAULT)? }.ok()?;
+//!     let table = TABLE.lock().unwrap(); // held until all are up
+//!     cpu.cli();
+//!     for (i, &apic_id) in table.iter().enumerate() {
+//!         // SAFETY: it finds the number by this id.
+//!         unsafe { SYNC.starting(cpu, i + 1, Place::Apic(apic_id))? };
+//!     }
+//!     for n in 1..=table.len() {
+//!         cpu.send_init_sipi(n); // all at once
+//!     }
+//!     let ipis = cpu.ipis();
+//!     while (1..=table.len()).any(|n| SYNC.state(n) != Ok(CpuState::Running)) {
+//!         SYNC.hold_point(cpu, 0)?; // interrupts are masked here all the time
+//!         SYNC.awaited().filter(|&n| n != 0).for_each(|n| ipis.send(n));
+//!         cpu.work(10_000);
+//!     }
+//!     cpu.sti();
+//!     SYNC.resync(cpu, 0, |n| ipis.send(n))?.ok()
+//! }
+//!
+//! let mut config = Config::new(4, 2);
+//! config.aps.def_type = MtrrDefType::from_raw(0); // APs come with their MTRRs off
+//! let machine = Machine::new(config);
+//! *TABLE.lock().unwrap() = (1..8).map(|n| machine.config().apic_id(n)).collect();
+//! machine.run(
+//!     boot_cpu,
+//!     |ap| {
+//!         let n = SYNC.own_number(ap).expect("it was declared");
+//!         let outcome = SYNC.ap_online(ap, n, |_| ()).expect("and starts");
+//!         assert_eq!(outcome.error, None);
+//!         ap.sti();
+//!         while ap.halt_until_ipi() {}
+//!     },
+//!     |cpu| {
+//!         let n = SYNC.own_number(cpu).expect("it runs");
+//!         SYNC.attend(cpu, n).expect("no sibling is stuck");
+//!     },
+//! )?;
+//! assert_eq!(SYNC.report().out_of_sync().count(), 0);
+//! # Ok(()) }
+//! # #[cfg(not(feature = "sim"))] fn main() {}
+//! ```
+//!
+//! **More CPUs than room**: `starting` says [`Error::CpuOutOfRange`] for a number that is not below the
+//! `CPUS` of [`CacheSync`](crate::sync::CacheSync). Such a CPU is not started: one that runs
+//! undeclared is held by nobody's window. The state of a number is 256 bytes, so be generous.
+//!
+//! **Sparse numbers** (a kernel that uses APIC ids): cost the bytes up to the highest, nothing else. Or
+//! number them densely in the order of `starting`, and ask [`own_number`].
+//!
+//! **More than one state**: one [`CacheSync`](crate::sync::CacheSync) a machine. Two would each hold the
+//! other's windows for nothing; a second one is for a bench, while nobody uses the first.
+//!
+//! **A PAT layout that is chosen late**: `boot_init` with [`PatChoice::Keep`], and later
+//! [`change`] to a target whose [`pat`](crate::snapshot::Snapshot::pat) is the layout.
+//!
+//! **MSR wrappers of one's own**: [`NativeCpu::claim_with`](crate::cpu::native::NativeCpu::claim_with).
+//!
+//! **A frame buffer mapping of one's own**: [`Pat::find`](crate::pat::Pat::find) with the target's PAT
+//! gives the slot and its page-table bits; [`layout`](crate::layout) says when MTRRs are better.
+//!
 //! # Errors, and what to do
 //! | error | what it means | do |
 //! |---|---|---|
@@ -168,6 +251,11 @@
 //! [`target`]: crate::sync::CacheSync::target
 //! [`report`]: crate::sync::CacheSync::report
 //! [`platform`]: crate::sync::CacheSync::platform
+//! [`own_number`]: crate::sync::CacheSync::own_number
+//! [`awaited`]: crate::sync::CacheSync::awaited
 
 #[cfg(doc)]
-use crate::error::{Error, Left};
+use crate::{
+    error::{Error, Left},
+    policy::PatChoice,
+};

@@ -87,6 +87,11 @@ pub fn own_apic_id(cpuid: &impl CpuIdReader) -> u32 {
             }
         }
     }
+    initial_apic_id(cpuid)
+}
+
+/// The eight bits of leaf 1.
+pub(crate) fn initial_apic_id(cpuid: &impl CpuIdReader) -> u32 {
     cpuid.cpuid1(1).ebx >> 24
 }
 
@@ -94,8 +99,7 @@ pub fn own_apic_id(cpuid: &impl CpuIdReader) -> u32 {
 /// hypervisors fill in one of the two only.
 pub(crate) fn other_apic_id(cpuid: &impl CpuIdReader, expected: u32) -> Option<u32> {
     let own = own_apic_id(cpuid);
-    let initial = || cpuid.cpuid1(1).ebx >> 24;
-    (own != expected && initial() != expected).then_some(own)
+    (own != expected && initial_apic_id(cpuid) != expected).then_some(own)
 }
 
 impl Place {

@@ -66,6 +66,17 @@ impl<'a> Peers<'a> {
         self.asking(usize::MAX).is_some()
     }
 
+    /// Whether a sibling waits for this CPU's answer.
+    pub(crate) fn is_awaited(self) -> bool {
+        let ack = self
+            .mine()
+            .map(|slot| slot.handshake.ack.load(Ordering::Acquire));
+        let asked = self.asking(usize::MAX);
+        asked.is_some_and(|(who, request)| {
+            request & PHASE == REQUESTED && ack != Some(ack_of(who, request))
+        })
+    }
+
     /// Whether some sibling is inside a window it was let into.
     pub(crate) fn sibling_entered(self) -> Option<usize> {
         let entered = |(number, slot)| (request_of(slot) & PHASE == ENTERED).then_some(number);

@@ -10,7 +10,7 @@ use crate::error::Error;
 use crate::rendezvous::CpuState;
 use crate::rendezvous::admit::{Barred, admit};
 use crate::rendezvous::slot::{Slot, UNPLACED};
-use crate::topology::{Place, other_apic_id};
+use crate::topology::{Place, initial_apic_id, other_apic_id, own_apic_id};
 
 impl<const CPUS: usize> CacheSync<CPUS> {
     /// Declares that CPU `number` is about to be started. On the CPU that will send the SIPI,
@@ -111,6 +111,27 @@ impl<const CPUS: usize> CacheSync<CPUS> {
         slot.reset(state);
         self.recount_unplaced();
         Ok(())
+    }
+
+    /// The number of the CPU that calls: of those declared, the one with its APIC id. For an AP that
+    /// knows itself by nothing else. `None` where it was not declared with one. Any CPU, interrupts as
+    /// they are; executes CPUID.
+    #[must_use]
+    pub fn own_number(&self, cpu: &impl CpuOps) -> Option<usize> {
+        let cpuid = CpuidReader(cpu);
+        let (own, initial) = (own_apic_id(&cpuid), initial_apic_id(&cpuid));
+        self.holder_of(own).or_else(|| self.holder_of(initial))
+    }
+
+    /// CPUs that run and that a sibling waits for: each should call [`CacheSync::attend`] soon. For a
+    /// boot CPU that sends the interrupts of APs which cannot yet do so themselves, whose `kick` does
+    /// nothing then, from its wait loop. Any CPU, interrupts as they are.
+    pub fn awaited(&self) -> impl Iterator<Item = usize> {
+        let decided = self.decided.get();
+        let peers = move |n| decided.map(|decided| self.peers(decided, n));
+        let used = self.declared.used(&self.slots).iter().enumerate();
+        used.filter(|(_, slot)| slot.state() == CpuState::Running)
+            .filter_map(move |(n, _)| peers(n)?.is_awaited().then_some(n))
     }
 
     /// The CPU that may run and has this APIC id, as far as was declared.
