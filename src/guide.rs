@@ -93,6 +93,50 @@
 //! # #[cfg(not(feature = "sim"))] fn main() {}
 //! ```
 //!
+//! # Adopt it
+//! In a kernel of the kind that starts from `bootloader`, Limine or Multiboot: three steps, each of
+//! which shows something. Needed before: a serial line, an IDT, a [`log::Log`]. No heap.
+//!
+//! 1. **The boot CPU.** `mtrr-pat = "0.2"`; a `static SYNC: CacheSync<N>`; after the IDT is loaded
+//!    `unsafe { SYNC.boot_init(&mut NativeCpu::claim_catching(), 0, Policy::DEFAULT) }`, with
+//!    [`catching::fixup`](crate::cpu::native::catching::fixup) asked in the handler of #GP; print
+//!    [`target`].
+//! 2. **The APs.** `starting` before the SIPI, `ap_online` first thing in the AP, once it has a stack:
+//!    `state` says `Running`. Limine has started them already and parks them in a loop: there
+//!    `starting` comes before the write of `goto_address`, which is its SIPI; `bootloader` and
+//!    Multiboot leave them waiting for a real one.
+//! 3. **An interrupt**, whose handler calls `attend`; then `resync`, and print [`report`].
+//!
+//! What you see when it works, on QEMU with four CPUs:
+//!
+//! ```text
+//! memory types: 8 variable MTRRs, fixed yes; 40 bits physical
+//! memory types of 4 CPUs, 0 out of sync; CPUs by path:
+//!   in_sync       0
+//!   window        1-3
+//!  CPUs that differed, by group:
+//!   fixed         1-3
+//!   variable      1-3
+//!   default       1-3
+//! target 1: rendezvous of 4 CPUs, 0 differed, 0 out of sync
+//! ```
+//!
+//! And what you see when it does not:
+//!
+//! | you see | because |
+//! |---|---|
+//! | nothing, and a reset | code with SSE before CR4.OSFXSR is set, see below; or no IDT |
+//! | a #GP at `rdmsr` or `wrmsr` | `claim`, where a register refuses: `claim_catching` and `fixup` |
+//! | no line at all | no logger is set; or its level is above `Info` |
+//! | `read only` in the first line | a hypervisor owns them: only compared |
+//! | `no usable MTRRs on this machine` | a guest without; its PAT is kept equal all the same |
+//! | `APIC id 0x2 ... came with 0x1` | the table of CPUs has something else for APIC ids |
+//! | `starting or running already` | a second `starting` without `offline` |
+//! | the AP never comes back from `ap_online` | it never does without a stack; else it returns in `hold` at most |
+//! | `sibling CPU 0 did not answer a hold` | the boot CPU waits without `hold_point`, or the kick does not reach it |
+//! | `CPU(s) did not come to the rendezvous` | the kick's handler is not there, does not call `attend`, or no EOI |
+//! | `... differ`, again after each boot | firmware or SMM writes: [`diagnose`](crate::diagnose) says what |
+//!
 //! # Each call
 //! | call | CPU | interrupts | when | `Err` |
 //! |---|---|---|---|---|

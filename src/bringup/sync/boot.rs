@@ -28,7 +28,8 @@ impl<const CPUS: usize> CacheSync<CPUS> {
     /// was changed. A machine without MTRRs or PAT is not an error: see [`CacheSync::platform`].
     ///
     /// # Safety
-    /// No other CPU executes anything, but a wait for its SIPI. What is mapped through slots of the PAT
+    /// No other CPU executes anything, but a wait for its SIPI, or the loop in which a boot loader parks
+    /// it. What is mapped through slots of the PAT
     /// may have the types the policy gives them: no RAM through one that becomes WC. `me` is this CPU's
     /// number in all calls.
     pub unsafe fn boot_init(
