@@ -76,14 +76,6 @@ impl Path {
         }
     }
 
-    /// Whether a CPU that did this without an error holds the target state.
-    const fn in_sync(self) -> bool {
-        !matches!(
-            self,
-            Self::CheckedIn | Self::Differs | Self::Postponed | Self::Failed
-        )
-    }
-
     fn from_byte(byte: u8) -> Option<Self> {
         Self::ALL.into_iter().find(|path| *path as u8 == byte)
     }
@@ -201,14 +193,15 @@ pub struct CpuReport {
     pub unfinished: bool,
     /// It did not come to the last rendezvous, which was called off because of it and its like.
     pub missing: bool,
+    /// It is known to hold the target of now.
+    holds_target: bool,
 }
 
 impl CpuReport {
-    /// Whether it is known to hold the target state.
+    /// Whether it is known to hold the target of now.
     #[must_use]
-    pub fn in_sync(&self) -> bool {
-        let well = |outcome: Outcome| outcome.error.is_none() && outcome.path.in_sync();
-        !self.unfinished && self.outcome.is_some_and(well)
+    pub const fn in_sync(&self) -> bool {
+        self.holds_target && !self.unfinished
     }
 }
 
@@ -218,16 +211,18 @@ impl CpuReport {
 pub struct Report<'a> {
     slots: &'a [Slot],
     gate: &'a Gate,
+    /// Of the target.
+    epoch: u32,
 }
 
 impl<'a> Report<'a> {
-    pub(crate) const fn of(slots: &'a [Slot], gate: &'a Gate) -> Self {
-        Self { slots, gate }
+    pub(crate) const fn of(slots: &'a [Slot], gate: &'a Gate, epoch: u32) -> Self {
+        Self { slots, gate, epoch }
     }
 
     /// One item per CPU that was ever declared, ascending.
     pub fn cpus(&self) -> impl Iterator<Item = CpuReport> + Clone + use<'a> {
-        let gate = self.gate;
+        let Self { gate, epoch, .. } = *self;
         self.slots
             .iter()
             .enumerate()
@@ -244,6 +239,7 @@ impl<'a> Report<'a> {
                 missing: slot
                     .awaited()
                     .is_some_and(|meeting| gate.called_off(meeting)),
+                holds_target: slot.holds(epoch),
             })
             .filter(|line| line.outcome.is_some() || line.state != CpuState::Absent)
     }

@@ -172,10 +172,8 @@ impl<const CPUS: usize> CacheSync<CPUS> {
     #[must_use]
     pub fn online(&self) -> u32 {
         let epoch = self.target.epoch();
-        let in_line = |slot: &&Slot| slot.record.epoch.load(Ordering::Relaxed) == epoch;
         let used = self.declared.used(&self.slots).iter();
-        used.filter(|slot| slot.state() == CpuState::Running)
-            .filter(in_line)
+        used.filter(|slot| slot.state() == CpuState::Running && slot.holds(epoch))
             .count() as u32
     }
 
@@ -265,8 +263,8 @@ impl<const CPUS: usize> CacheSync<CPUS> {
 
     /// What every CPU did last. Complete once they have all come online or met.
     #[must_use]
-    pub const fn report(&self) -> Report<'_> {
-        Report::of(&self.slots, &self.gate)
+    pub fn report(&self) -> Report<'_> {
+        Report::of(&self.slots, &self.gate, self.target.epoch())
     }
 
     /// Compares this CPU and brings it in line, outside a rendezvous.

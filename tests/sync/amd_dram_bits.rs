@@ -174,3 +174,34 @@ fn a_meeting_called_off_and_a_check_change_nothing() {
         called_off_then_checked(scope);
     }
 }
+
+/// Firmware or a tool set bit 19 on the boot CPU behind our back, and the policy leaves RdMem and WrMem
+/// alone: a suspend does not take them for another map, nor into the target.
+#[test]
+fn a_suspend_looks_past_dram_bits_that_are_shown() {
+    let mut config = Config::amd(2, 1);
+    config
+        .boot
+        .fixed
+        .iter_mut()
+        .for_each(|word| *word |= DRAM_BITS);
+    let machine = Machine::new(config);
+    let kernel = Kernel::new();
+    kernel.run(&machine, |boot| {
+        kernel.init(boot, policy(Resync::Early));
+        let (epoch, before) = kernel.sync.target().unwrap();
+        let syscfg = boot.rdmsr(MsrAddr::SYSCFG).unwrap();
+        let shown = syscfg | SysCfg::MTRR_FIX_DRAM_MOD_EN.raw();
+        unsafe { boot.wrmsr(MsrAddr::SYSCFG, shown) }.unwrap();
+        assert_ne!(
+            boot.rdmsr(MsrAddr(0x250)).unwrap() & DRAM_BITS,
+            0,
+            "there are some"
+        );
+        let saved = kernel.sync.suspend(boot, 0).unwrap();
+        assert!(saved.changes.is_empty(), "{saved}");
+        assert_eq!(saved.epoch, epoch);
+        let (_, after) = kernel.sync.target().unwrap();
+        assert_eq!(after.fixed, before.fixed);
+    });
+}

@@ -351,6 +351,36 @@ fn what_the_boot_cpu_cannot_do_is_found_out_once() {
     });
 }
 
+/// The PAT takes the value it has, not the one the policy wants: found out once, too.
+#[test]
+fn a_pat_that_takes_no_other_layout_is_nobodys_target() {
+    everywhere(|mode, scope| {
+        let mut config = Config::new(2, 1);
+        config.scope = scope;
+        // The probe writes the PAT fourth; the fifth write is the layout.
+        config.faults = vec![Fault::new(0, At::Wrmsr(5), What::Gp).in_round(0)];
+        let machine = Machine::new(config);
+        let kernel = Kernel::new();
+        kernel.run(&machine, |boot| {
+            let wanted = crate::common::with_pat(policy(mode), mtrr_pat::pat::Pat::LINUX);
+            let outcome = unsafe { kernel.sync.boot_init(boot, 0, wanted) }.unwrap();
+            let refused = outcome.error;
+            let value = mtrr_pat::pat::Pat::LINUX.raw();
+            assert!(
+                matches!(refused, Some(Error::WriteFault { msr: MsrAddr::PAT, value: v, .. }) if v == value)
+            );
+            assert_eq!(kernel.sync.platform().unwrap().pat.err(), refused);
+            assert_eq!(kernel.sync.target().unwrap().1.pat, None);
+            assert_eq!(kernel.sync.online(), 1, "the boot CPU has the rest");
+            assert!(kernel.bring_up(boot, &[1]).is_empty());
+            kernel.resync(boot).unwrap().ok().unwrap();
+        });
+        let pat = |op: &Op| matches!(op, Op::Wrmsr(0x277, _) | Op::Rdmsr(0x277, _));
+        assert!(!machine.ops(1).iter().any(pat), "no AP touches it");
+        machine.check().unwrap();
+    });
+}
+
 /// A hypervisor that takes writes of MTRRs for nothing: the unused pair on the boot CPU shows it. CPUs
 /// that differ, with E=0 too, are not in line, and none opens a window to find that out.
 #[test]

@@ -125,6 +125,12 @@ fn a_target_moved_by_a_suspend_that_did_not_happen_reaches_everybody() {
         let early = unsafe { kernel.sync.starting(boot, 1, Place::Apic(2)) };
         assert_eq!(early, Err(Error::Suspended));
         kernel.sync.suspend_aborted().unwrap();
+        let off = kernel.sync.report().out_of_sync().map(|line| line.cpu);
+        assert_eq!(
+            off.collect::<Vec<_>>(),
+            [1],
+            "it holds the target of before"
+        );
         assert_eq!(kernel.resync(boot).unwrap().out_of_sync, 0);
         assert_all_equal(&machine, "moved by suspend");
     });

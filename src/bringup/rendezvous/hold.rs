@@ -124,8 +124,8 @@ impl<'a> Peers<'a> {
                 stuck.pause_briefly(cpu, &slot.handshake.request, request);
             }
         }
-        // Before the acknowledgement is taken back: no other window opens meanwhile.
-        flush_tlb(cpu);
+        // Before the acknowledgement is taken back: no other window opens meanwhile. What was translated
+        // while it stood still goes too: its sibling has counted the window before it opened it.
         let _ = self.flush_after_siblings(cpu, held == Held::Released);
         ack.store(0, Ordering::Release);
         let ticks = cpu.rdtsc().saturating_sub(since);

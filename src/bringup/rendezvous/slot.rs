@@ -231,6 +231,11 @@ impl Slot {
         self.handshake.state.store(state as u32, Ordering::Release);
     }
 
+    /// Whether this CPU is known to hold the target of this epoch.
+    pub(crate) fn holds(&self, epoch: u32) -> bool {
+        epoch != 0 && self.record.epoch.load(Ordering::Relaxed) == epoch
+    }
+
     /// The number of the last meeting this CPU was wanted in.
     pub(crate) fn summoned(&self) -> u32 {
         self.handshake.summon.load(Ordering::Relaxed)

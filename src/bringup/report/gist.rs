@@ -44,6 +44,10 @@ impl Gist {
         (self.0 >> 16) as u8
     }
 
+    pub(crate) const fn is_without_error(self) -> bool {
+        self.error_kind() == 0
+    }
+
     pub(super) const fn left(self) -> u8 {
         (self.0 >> 24) as u8
     }
@@ -51,11 +55,6 @@ impl Gist {
     /// The meeting in which the CPU was compared.
     pub(crate) const fn meeting(self) -> u32 {
         (self.0 >> 32) as u32
-    }
-
-    /// Whether the CPU is known to hold the target state.
-    pub(crate) fn in_sync(self) -> bool {
-        self.error_kind() == 0 && self.path().is_some_and(Path::in_sync)
     }
 }
 
@@ -76,12 +75,11 @@ mod tests {
                 let gist = Gist::from_word(Gist::of(&outcome, 12, 3, u32::MAX).word());
                 assert_eq!((gist.path(), gist.changes()), (Some(path), changes));
                 assert_eq!((gist.error_kind(), gist.left()), (12, 3));
-                assert_eq!((gist.meeting(), gist.in_sync()), (u32::MAX, false));
+                assert_eq!(gist.meeting(), u32::MAX);
                 let gist = Gist::of(&outcome, 0, 0, NO_MEETING);
-                assert_eq!((gist.meeting(), gist.in_sync()), (0, path.in_sync()));
+                assert_eq!((gist.meeting(), gist.error_kind()), (0, 0));
             }
         }
         assert_eq!(Gist::from_word(0).path(), None);
-        assert!(!Gist::from_word(0).in_sync());
     }
 }

@@ -59,7 +59,6 @@ impl<const CPUS: usize> CacheSync<CPUS> {
         {
             return Err(Error::ApicIdTaken { apic_id, by });
         }
-        slot.reset(CpuState::Absent);
         self.place(number, place, decided)?;
         let peers = self.peers(decided, number);
         slot.record.windows_seen.set(peers.sibling_windows());

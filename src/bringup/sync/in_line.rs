@@ -12,7 +12,7 @@ use crate::error::{Error, Left};
 use crate::policy::CacheFlush;
 use crate::program::{Need, turn_caching_on};
 use crate::rendezvous::hold::{Held, Refused};
-use crate::report::{NO_MEETING, Outcome, Path};
+use crate::report::{Gist, NO_MEETING, Outcome, Path};
 
 /// Who makes sure that no sibling runs anything but a wait loop during a window.
 #[derive(Debug)]
@@ -67,10 +67,13 @@ impl<const CPUS: usize> CacheSync<CPUS> {
         outcome.ticks += cpu.rdtsc().saturating_sub(since);
         let holds = outcome.error.map_or(compared.epoch, |_| 0);
         let held = record.epoch.load(Ordering::Relaxed);
+        let well = Gist::from_word(record.gist.load(Ordering::Relaxed)).is_without_error();
         record.epoch.store(holds, Ordering::Relaxed);
         let meeting = match consent {
             // What it needed when it came in line is told until it needs something again.
-            Consent::Meeting if held == holds && outcome.path == Path::InSync => return outcome,
+            Consent::Meeting if held == holds && outcome.path == Path::InSync && well => {
+                return outcome;
+            }
             Consent::Meeting => slot.summoned(),
             Consent::Ask(_) | Consent::Alone => NO_MEETING,
         };

@@ -69,7 +69,7 @@ impl<const CPUS: usize> CacheSync<CPUS> {
                 let acted = gist.meeting() == number;
                 summary.cpus += 1;
                 summary.differed += u32::from(acted && !gist.changes().is_empty());
-                summary.out_of_sync += u32::from(!gist.in_sync());
+                summary.out_of_sync += u32::from(!slot.holds(summary.epoch));
             }
         }
         summary

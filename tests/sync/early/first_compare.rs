@@ -45,7 +45,9 @@ fn the_target_is_not_replaced_while_an_ap_compares_itself() {
                 let starting = kernel.sync.state(1) == Ok(CpuState::Starting);
                 match kernel.sync.suspend(boot, 0) {
                     Ok(saved) => {
-                        assert_eq!((starting, saved.epoch), (false, 2));
+                        // It may have come up since it was asked for.
+                        assert_ne!(kernel.sync.state(1), Ok(CpuState::Starting));
+                        assert_eq!(saved.epoch, 2);
                         kernel.sync.suspend_aborted().unwrap();
                     }
                     Err(error) => {

@@ -6,11 +6,12 @@ use crate::common::lists::{
 use crate::common::one_cpu::{Case, another_map, mtrr_reads, reads};
 use mtrr_pat::cpu::{CR0_CD, CR0_NW, CR4_PGE};
 use mtrr_pat::delta::Changes;
+use mtrr_pat::error::{Error, Left};
 use mtrr_pat::pat::Pat;
 use mtrr_pat::policy::{CacheFlush, PatFlush};
 use mtrr_pat::program::Need;
-use mtrr_pat::regs::MtrrDefType;
-use mtrr_pat::sim::{CR0_KERNEL, Op, firmware_map};
+use mtrr_pat::regs::{MsrAddr, MtrrDefType};
+use mtrr_pat::sim::{At, CR0_KERNEL, Config, Fault, Op, What, firmware_map};
 
 #[test]
 fn pat_alone_leaves_caching_on() {
@@ -261,4 +262,43 @@ fn control_registers_survive_every_path() {
             }
         }
     }
+}
+
+/// Without global pages nothing flushes the TLB on the way out: after the old map has been put back
+/// it is flushed once more.
+#[test]
+fn without_global_pages_the_tlb_is_flushed_after_a_roll_back() {
+    let mut config = Config::new(1, 1);
+    config.cr4 &= !CR4_PGE;
+    let enables = 1 + 3 + 34; // the probe's, E clear, all registers, and then E
+    let found = (1..=enables).find(|&k| {
+        let mut config = config.clone();
+        config.faults = vec![Fault::new(0, At::Wrmsr(k), What::Gp)];
+        config.boot = another_map();
+        let ran = Case::on(config, firmware_map()).run();
+        let Err(Error::WriteFault {
+            msr: MsrAddr::MTRR_DEF_TYPE,
+            left,
+            value,
+        }) = ran.result
+        else {
+            return false;
+        };
+        if !MtrrDefType::from_raw(value).enabled() || left != Left::RolledBack {
+            return false;
+        }
+        let last = ran
+            .ops
+            .iter()
+            .rposition(|op| matches!(op, Op::Wrmsr(..)))
+            .unwrap();
+        let after = &ran.ops[last..];
+        let flush = after
+            .iter()
+            .position(|op| matches!(op, Op::Cr3(_) | Op::Cr4(_)));
+        let caches_on = after.iter().position(|op| matches!(op, Op::Cr0(_)));
+        assert!(flush < caches_on && flush.is_some(), "{after:?}");
+        true
+    });
+    assert!(found.is_some(), "E is written last");
 }

@@ -5,6 +5,7 @@ use crate::common::one_cpu::another_map;
 use crate::common::timeline::{Window, windows};
 use crate::common::{Kernel, MODES, aps, outcome, policy};
 use mtrr_pat::atomic::{Ordering, Word};
+use mtrr_pat::cpu::CpuOps;
 use mtrr_pat::error::Error;
 use mtrr_pat::policy::Resync;
 use mtrr_pat::report::Path;
@@ -61,6 +62,33 @@ fn they_flush_after_a_change() {
         want.variable[0].base &= !0xff;
         assert_eq!(kernel.change(boot, &want).unwrap().out_of_sync, 0);
         assert_no_stale_types(&machine, "changed");
+    });
+    machine.check().unwrap();
+}
+
+/// One CPU at a time acts while a place is not known: the leader waits for as many turns. Each is
+/// slower than half of what it grants one CPU, and all of them together take longer than it grants two.
+#[test]
+fn the_leader_waits_for_a_turn_of_each() {
+    let mut config = Config::new(6, 1);
+    let slow = crate::common::ticks(crate::common::BOUNDS.finish) * 1000 * 3 / 5;
+    config.faults = (1..6)
+        .map(|cpu| Fault::new(cpu, At::InWindow(2), What::Delay(slow)))
+        .collect();
+    let machine = Machine::new(config);
+    let kernel = Kernel::new();
+    kernel.run(&machine, |boot| {
+        kernel.init(boot, policy(Resync::Early));
+        for ap in aps(&machine) {
+            kernel.start_at(boot, ap, Place::Unknown).unwrap();
+            assert!(kernel.wait_for(boot, ap));
+        }
+        let since = boot.rdtsc();
+        let summary = kernel.change(boot, &another_map()).unwrap();
+        summary.ok().unwrap();
+        let took = boot.rdtsc() - since;
+        let two = 2 * crate::common::ticks(crate::common::BOUNDS.finish);
+        assert!(took > two, "{took} ticks: in turn, and slow");
     });
     machine.check().unwrap();
 }
