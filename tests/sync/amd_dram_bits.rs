@@ -5,6 +5,7 @@ use crate::common::wrapped::Wrapped;
 use crate::common::{Kernel, SCOPES, aps, policy};
 use mtrr_pat::atomic::{Ordering, Word};
 use mtrr_pat::cpu::CpuOps;
+use mtrr_pat::delta::Changes;
 use mtrr_pat::error::Error;
 use mtrr_pat::policy::{AmdFixed, Policy, Resync};
 use mtrr_pat::regs::{MsrAddr, SysCfg};
@@ -201,7 +202,14 @@ fn a_suspend_looks_past_dram_bits_that_are_shown() {
         let saved = kernel.sync.suspend(boot, 0).unwrap();
         assert!(saved.changes.is_empty(), "{saved}");
         assert_eq!(saved.epoch, epoch);
-        let (_, after) = kernel.sync.target().unwrap();
-        assert_eq!(after.fixed, before.fixed);
+        kernel.sync.suspend_aborted().unwrap();
+        // Nor when something else is taken over.
+        let pat = mtrr_pat::pat::Pat::LINUX;
+        unsafe { boot.wrmsr(MsrAddr::PAT, pat.raw()) }.unwrap();
+        let saved = kernel.sync.suspend(boot, 0).unwrap();
+        assert_eq!((saved.changes, saved.epoch), (Changes::PAT, epoch + 1));
+        let mut wanted = before;
+        wanted.pat = Some(pat);
+        assert_eq!(kernel.sync.target().unwrap().1, wanted);
     });
 }
