@@ -29,6 +29,7 @@ const TABLES: &[(&str, Rows)] = &[
     ("operations", tables::operations),
     ("meeting", tables::meeting),
     ("early", tables::early),
+    ("parallel", tables::parallel),
     ("sensitivity", tables::sensitivity),
     ("published", published::resume),
 ];

@@ -38,6 +38,8 @@ pub struct Case {
     pub peer_flush: CacheFlush,
     /// How many CPUs this crate is built for; 0 for as many as there are.
     pub room: usize,
+    /// All APs start at once.
+    pub parallel: bool,
 }
 
 impl Case {
@@ -59,6 +61,7 @@ impl Case {
             our_flush: CacheFlush::WhenNeeded,
             peer_flush: CacheFlush::Always,
             room: 0,
+            parallel: false,
         }
     }
 
@@ -75,6 +78,7 @@ impl Case {
             Who::Peer(shape) => Box::new(Peer::new(shape, self.peer_flush, cpus)),
         };
         let life = Life::new(&*method, Machine::new(self.config.clone()));
+        let life = life.in_parallel(self.parallel);
         match self.event {
             Event::Wake => life.resume(&S3::all(self.left.clone())),
             Event::ChangeFullCaches => life.change(0xd000_0000, MemType::WriteCombining),

@@ -58,6 +58,8 @@ pub struct Life<'a> {
     /// Whether interrupts ask a CPU to fill its caches.
     filling: AtomicBool,
     filled: Vec<Word>,
+    /// All APs start at once.
+    parallel: bool,
 }
 
 impl<'a> Life<'a> {
@@ -69,8 +71,15 @@ impl<'a> Life<'a> {
             busy: AtomicBool::new(false),
             filling: AtomicBool::new(false),
             filled: words(),
+            parallel: false,
             machine,
         }
+    }
+
+    /// The same, but that all APs are started at once.
+    pub fn in_parallel(mut self, parallel: bool) -> Self {
+        self.parallel = parallel;
+        self
     }
 
     /// Boots, sleeps, wakes with what `profile` leaves, and brings everybody in line.
@@ -183,14 +192,25 @@ impl<'a> Life<'a> {
         count
     }
 
-    /// Starts the APs one at a time, first threads first.
+    /// Starts the APs one at a time, or all at once; first threads first.
     fn bring_up(&self, boot: &mut SimCpu<'_>) {
         let config = self.machine.config();
         let places: Vec<Place> = (0..config.cpus())
             .map(|n| Place::Apic(config.apic_id(n)))
             .collect();
         let shift = u8::try_from(config.smt_shift()).ok();
-        for ap in bringup_order(&places, shift).filter(|ap| *ap != 0) {
+        let order = || bringup_order(&places, shift).filter(|ap| *ap != 0);
+        if self.parallel {
+            boot.cli();
+            for ap in order() {
+                self.up[ap].store(0, Ordering::Release);
+                self.method.starting(boot, ap);
+            }
+            order().for_each(|ap| boot.send_init_sipi(ap));
+            boot.sti();
+            return order().for_each(|ap| wait(boot, &self.up[ap], 1));
+        }
+        for ap in order() {
             self.up[ap].store(0, Ordering::Release);
             boot.cli();
             self.method.starting(boot, ap);

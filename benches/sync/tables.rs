@@ -131,6 +131,41 @@ pub fn meeting(out: &mut Out, size: Size) {
     }
 }
 
+/// All APs started at once.
+pub fn parallel(out: &mut Out, size: Size) {
+    out.table(
+        "parallel",
+        "From the boot CPU's wake to everybody in line, MTRRs off after the wake: APs one at a time, or all declared and then started at \
+         once. `alone` is the unsafe way: each AP by itself, whatever its sibling does.",
+        &[
+            "machine", "registers", "early, one at a time", "early", "deferred", "alone", "early/alone", "deferred/alone", "broken", "broken alone",
+        ],
+    );
+    for &machine in size.machines() {
+        for (scope_name, scope) in [("thread", MtrrScope::Thread), ("core", MtrrScope::Core)] {
+            let one = Case::new(machine).with(|case| {
+                case.config.scope = scope;
+                case.left = Scribble::Off;
+            });
+            let all = one.clone().with(|case| case.parallel = true);
+            let (early, deferred, alone) =
+                (all.run(Who::Early), all.run(Who::Deferred), all.run(ALONE));
+            out.row(vec![
+                name(machine),
+                Cell::text(scope_name),
+                Cell::Time(one.run(Who::Early).resume),
+                Cell::Time(early.resume),
+                Cell::Time(deferred.resume),
+                Cell::Time(alone.resume),
+                ratio(early.resume, alone.resume),
+                ratio(deferred.resume, alone.resume),
+                Cell::Count(early.broken as u64),
+                Cell::Count(alone.broken as u64),
+            ]);
+        }
+    }
+}
+
 /// Early against deferred, and against what was published.
 pub fn early(out: &mut Out, size: Size) {
     out.table(

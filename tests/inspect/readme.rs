@@ -37,7 +37,7 @@ fn the_readme_opens_with_two_commands_and_is_short() {
 fn the_sizes_are_those_stated() {
     let thousands = |bytes: usize| format!("{},{:03}", bytes / 1000, bytes % 1000);
     let said = format!(
-        "a `Snapshot` is {} bytes, `CacheSync<256>` {};",
+        "A `Snapshot` is {} bytes, `CacheSync<256>` {};",
         size_of::<mtrr_pat::snapshot::Snapshot>(),
         thousands(size_of::<mtrr_pat::sync::CacheSync<256>>())
     );

@@ -28,16 +28,16 @@ use super::slot::Slot;
 use super::{Agenda, Attended, CpuState, Gate, Late, NoMeeting};
 use crate::atomic::Word;
 use crate::cpu::{CpuOps, CpuidWords, MsrFault};
-use crate::policy::Bounds;
+use crate::policy::Ticks;
 use crate::program::masked;
 use crate::regs::MsrAddr;
 
 /// A bound that does not pass.
 const NEVER: u64 = u64::MAX;
 
-/// Bounds in polls.
-const fn polls(gather: u64, hold: u64, finish: u64) -> Bounds {
-    Bounds {
+/// Ticks in polls.
+const fn polls(gather: u64, hold: u64, finish: u64) -> Ticks {
+    Ticks {
         gather,
         hold,
         finish,
@@ -225,7 +225,7 @@ impl<const CPUS: usize> Machine<CPUS> {
         machine
     }
 
-    fn peers<'a>(&'a self, me: usize, bounds: &'a Bounds) -> Peers<'a> {
+    fn peers<'a>(&'a self, me: usize, bounds: &'a Ticks) -> Peers<'a> {
         Peers {
             slots: &self.slots,
             declared: &self.declared,
@@ -256,7 +256,7 @@ impl<const CPUS: usize> Machine<CPUS> {
         &self,
         cpu: &mut Cpu,
         me: usize,
-        bounds: Bounds,
+        bounds: Ticks,
         kick: impl FnMut(usize),
     ) -> (Result<Late, NoMeeting>, bool) {
         let mut stepped = false;
@@ -281,7 +281,7 @@ impl<const CPUS: usize> Machine<CPUS> {
     }
 
     /// Attends a meeting; its step ran if and only if that says so.
-    fn attend(&self, cpu: &mut Cpu, me: usize, bounds: Bounds) -> Attended {
+    fn attend(&self, cpu: &mut Cpu, me: usize, bounds: Ticks) -> Attended {
         let peers = self.peers(me, &bounds);
         let number = match self.gate.called(peers) {
             Ok(number) => number,

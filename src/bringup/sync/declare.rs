@@ -54,13 +54,16 @@ impl<const CPUS: usize> CacheSync<CPUS> {
         if slot.state().may_run() {
             return Err(Error::AlreadyDeclared { cpu: number });
         }
-        if let Place::Apic(apic_id) = place
-            && let Some(by) = self.holder_of(apic_id)
-        {
-            return Err(Error::ApicIdTaken { apic_id, by });
-        }
         self.place(number, place, decided)?;
         let peers = self.peers(decided, number);
+        // Who has the same id has the same core: nobody else has to be looked at.
+        let same = |(_, other): &(usize, &Slot)| {
+            other.state().may_run() && other.apic_id() == slot.apic_id()
+        };
+        if let (Some(apic_id), Some((by, _))) = (slot.apic_id(), peers.siblings().find(same)) {
+            self.recount_unplaced();
+            return Err(Error::ApicIdTaken { apic_id, by });
+        }
         slot.record.windows_seen.set(peers.sibling_windows());
         admit(&self.gate, peers, cpu).map_err(|barred| {
             self.recount_unplaced();
@@ -208,13 +211,15 @@ impl<const CPUS: usize> CacheSync<CPUS> {
         }
         let used = self.declared.used(&self.slots);
         let next = me.next.load(Ordering::Relaxed);
-        for other in used.iter().map(|slot| &slot.handshake) {
-            let points_here = other.next.load(Ordering::Relaxed) == number as u32;
-            if before != UNPLACED && points_here && other.core.load(Ordering::Relaxed) == before {
-                other.next.store(next, Ordering::Release);
-            }
-        }
         if before != UNPLACED {
+            let mut ring = used.iter().map(|slot| &slot.handshake);
+            let behind = ring.find(|other| {
+                let points_here = other.next.load(Ordering::Relaxed) == number as u32;
+                points_here && other.core.load(Ordering::Relaxed) == before
+            });
+            if let Some(behind) = behind {
+                behind.next.store(next, Ordering::Release);
+            }
             self.declared.note_move();
         }
         let same_core = |slot: &&Slot| slot.handshake.core.load(Ordering::Relaxed) == core;

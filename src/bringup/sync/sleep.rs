@@ -101,12 +101,14 @@ impl<const CPUS: usize> CacheSync<CPUS> {
             return Err(Error::Busy);
         }
         self.boot.phase.store(SUSPENDED, Ordering::Release);
-        for slot in self.declared.used(&self.slots) {
+        boot.reset(CpuState::Running);
+        let outcome = self.sync_alone(decided, cpu, me, ALONE);
+        // With caches on: it may have woken without.
+        let others = self.declared.used(&self.slots).iter().enumerate();
+        for (_, slot) in others.filter(|(number, _)| *number != me) {
             slot.reset(CpuState::Absent);
         }
-        boot.set_state(CpuState::Running);
         self.recount_unplaced();
-        let outcome = self.sync_alone(decided, cpu, me, ALONE);
         if outcome.error.is_none() {
             self.boot.phase.store(RUNNING, Ordering::Release);
         }

@@ -7,7 +7,7 @@ use super::*;
 
 /// CPU 0 leads, CPU 1 on another core attends `looks` times; returns how the meeting went and
 /// what CPU 1 got each time.
-fn two_meet(name: &str, leader: Bounds, looks: usize) -> BTreeSet<String> {
+fn two_meet(name: &str, leader: Ticks, looks: usize) -> BTreeSet<String> {
     outcomes(name, None, move || {
         let machine = Machine::running([0, 1]);
         let attending = loom::thread::spawn({

@@ -11,7 +11,7 @@ pub(super) fn ask<const CPUS: usize>(
     machine: &Machine<CPUS>,
     cpu: &mut Cpu,
     me: usize,
-    bounds: Bounds,
+    bounds: Ticks,
 ) -> Result<(), Refused> {
     let peers = machine.peers(me, &bounds);
     machine.caches(me).used();
@@ -29,7 +29,7 @@ pub(super) fn answer<const CPUS: usize>(
     machine: &Machine<CPUS>,
     cpu: &mut Cpu,
     me: usize,
-    bounds: Bounds,
+    bounds: Ticks,
     looks: u32,
 ) -> bool {
     let mut held = false;
