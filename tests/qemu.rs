@@ -271,6 +271,27 @@ fn naive_trampoline() {
     });
 }
 
+/// All APs are declared, then all are started, and each is brought in line by itself.
+#[test]
+fn all_at_once() {
+    if !vm::wanted() {
+        return;
+    }
+    let rows = MODES.into_iter().flat_map(|mode| {
+        ["8", "8,cores=4,threads=2"].map(|cpus| {
+            Vm::new(
+                "q35",
+                cpus,
+                format!("resync={mode} start=parallel rounds=2"),
+            )
+        })
+    });
+    run_all(rows.collect(), |vm, run| {
+        complete(vm, run, 2)?;
+        went(run, &["window"])
+    });
+}
+
 /// Two threads of a core: in whatever order they come up the one that runs is held, once it hears of it.
 #[test]
 fn siblings_are_held_or_waited_for() {
@@ -471,8 +492,13 @@ fn many_cpus() {
         timeout: vm.timeout * 8,
         ..vm
     };
-    let rows = MODES.map(|mode| patient(Vm::new("q35", smp, format!("resync={mode} rounds=1"))));
-    run_all(rows.into(), |vm, run| complete(vm, run, 1));
+    let rows = MODES.into_iter().flat_map(|mode| {
+        ["single", "parallel"].map(|start| {
+            let line = format!("resync={mode} start={start} rounds=1");
+            patient(Vm::new("q35", smp, line))
+        })
+    });
+    run_all(rows.collect(), |vm, run| complete(vm, run, 1));
 }
 
 /// Under KVM, on request: another implementation of the registers, which refuses bad values.

@@ -183,6 +183,12 @@ pub fn write_combining() -> WriteCombining {
         .map_or(WriteCombining::Allowed, |policy| policy.write_combining)
 }
 
+/// Boot CPU: CPU `n` has been sent INIT.
+pub fn gone(n: usize) -> Result<(), Error> {
+    // SAFETY: so it executes nothing.
+    unsafe { SYNC.offline(n) }
+}
+
 /// Boot CPU: CPU `n` has stopped for good.
 pub fn parked(n: usize) -> Result<(), Error> {
     // SAFETY: it has said that it halts with interrupts off, and nothing restarts it but `start`.

@@ -47,6 +47,15 @@ pub enum Order {
     Listed,
 }
 
+/// How the APs are started.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Start {
+    /// One after the other: the next when the last is online.
+    Single,
+    /// All are declared, then all are started, and each comes up by itself.
+    Parallel,
+}
+
 /// What an AP does to a sibling that has to stand still for it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Hold {
@@ -63,6 +72,7 @@ pub struct Options {
     pub wake: Wake,
     pub trampoline: Trampoline,
     pub order: Order,
+    pub start: Start,
     pub hold: Hold,
     /// Sleeps in this boot.
     pub rounds: u32,
@@ -100,6 +110,7 @@ impl Options {
         wake: Wake::Outside,
         trampoline: Trampoline::NoFill,
         order: Order::Threads,
+        start: Start::Single,
         hold: Hold::Kick,
         rounds: 1,
         cpus: usize::MAX,
@@ -129,6 +140,8 @@ impl Options {
                 ("trampoline", "naive") => options.trampoline = Trampoline::Naive,
                 ("order", "threads") => options.order = Order::Threads,
                 ("order", "listed") => options.order = Order::Listed,
+                ("start", "single") => options.start = Start::Single,
+                ("start", "parallel") => options.start = Start::Parallel,
                 ("hold", "kick") => options.hold = Hold::Kick,
                 ("hold", "silent") => options.hold = Hold::Silent,
                 ("rounds", count) => options.rounds = count.parse().map_err(|_| word)?,

@@ -4,7 +4,8 @@
 use crate::caching::{self, BOOT};
 use crate::firmware::Firmware;
 use crate::framebuffer::Area;
-use crate::percpu::{self, SLOTS};
+use crate::options::Start;
+use crate::percpu::{self, MAX_CPUS, SLOTS};
 use crate::regs::RegFile;
 use crate::{apic, console, options, pic, println, sleep, smp, tables};
 use mtrr_pat::error::Error;
@@ -46,13 +47,39 @@ impl Verdict {
     pub fn bring_up(&mut self, round: u32) {
         smp::install_trampoline();
         smp::stop_all();
-        caching::start_order(|n| self.bring_up_one(n));
+        match options::get().start {
+            Start::Single => caching::start_order(|n| self.bring_up_one(n)),
+            Start::Parallel => self.bring_up_all(),
+        }
         if let Some(Some(summary)) = self.expect("rendezvous", caching::meet_if_needed()) {
             println!("round {round}: {summary}");
         }
         let out = caching::report().out_of_sync().count();
         if out != 0 {
             self.failed(format_args!("{out} CPUs out of sync"));
+        }
+    }
+
+    /// Declares all APs, starts all of them, and waits for all. One that does not come is stopped, and gone.
+    fn bring_up_all(&mut self) {
+        let mut declared = [false; MAX_CPUS];
+        caching::start_order(|n| {
+            declared[n] = self
+                .expect("declaring an AP", caching::starting(n))
+                .is_some();
+        });
+        let mut stuck = None;
+        let mut poll = || stuck = caching::hold_point().err().or(stuck);
+        smp::start_all(&declared, &mut poll);
+        for n in (0..percpu::count()).filter(|&n| declared[n]) {
+            if !smp::wait_online(n, &mut poll) {
+                apic::send_init(n);
+                self.failed(format_args!("CPU {n} does not come up"));
+                self.expect("giving a CPU up", caching::gone(n));
+            }
+        }
+        if let Some(error) = stuck {
+            self.failed(format_args!("boot CPU, held while all come up: {error}"));
         }
     }
 

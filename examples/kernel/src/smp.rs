@@ -87,6 +87,34 @@ pub fn start(n: usize, mut poll: impl FnMut()) -> bool {
     false
 }
 
+/// Starts all these CPUs at once, and lets each go on when it shows up; who does not is started again. `poll` runs in every wait.
+pub fn start_all(which: &[bool], mut poll: impl FnMut()) {
+    let all = || (0..which.len()).filter(|&n| which[n]);
+    let absent = |n: &usize| SLOTS[*n].phase.load(Acquire) == ABSENT;
+    for n in all() {
+        SLOTS[n].phase.store(ABSENT, Release); // no CPU runs: nobody else writes this
+        MAIL[n].go.store(1, Release);
+    }
+    for arrival_us in ARRIVAL_US {
+        all().filter(absent).for_each(apic::send_init);
+        let mut wait = |us| {
+            clock::wait_until(us, || {
+                poll();
+                all().find(absent).is_none()
+            })
+        };
+        wait(200);
+        for patience in [1_000, arrival_us] {
+            all()
+                .filter(absent)
+                .for_each(|n| apic::send_startup(n, (TRAMPOLINE >> 12) as u8));
+            if wait(patience) {
+                return;
+            }
+        }
+    }
+}
+
 /// Waits until CPU `n` is through its sync.
 pub fn wait_online(n: usize, mut poll: impl FnMut()) -> bool {
     clock::wait_until(ONLINE_US, || {
