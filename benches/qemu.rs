@@ -4,7 +4,7 @@
 //! `cargo bench --bench qemu` runs 4, 8 and 64 CPUs; numbers after `--` replace these (up to 255), `--json` prints one JSON document,
 //! `--kvm` uses KVM instead of emulation. An emulator's cycles are not hardware's, and WBINVD costs it nothing: the ratios of one row
 //! and the counts mean something, nothing else does. Noise only ever adds: the ratio of the least ticks is the one to trust, that of
-//! the medians shows how far. In meetings of more CPUs than the host has, the host's scheduler is most of both.
+//! the medians shows how far. In rendezvous of more CPUs than the host has, the host's scheduler is most of both.
 #![cfg(all(target_os = "linux", target_arch = "x86_64", not(loom)))]
 
 #[allow(

@@ -27,7 +27,7 @@ type Rows = fn(&mut Out, Size);
 
 const TABLES: &[(&str, Rows)] = &[
     ("operations", tables::operations),
-    ("meeting", tables::meeting),
+    ("rendezvous", tables::rendezvous),
     ("early", tables::early),
     ("parallel", tables::parallel),
     ("sensitivity", tables::sensitivity),

@@ -5,7 +5,7 @@
 
 use std::hint::black_box;
 
-use mtrr_pat::layout::{DefaultType, Outcome, Region, Scratch, Unlisted, Wanted, scratch_len};
+use mtrr_pat::layout::{DefaultType, Region, Scratch, Solution, Unlisted, Wanted, scratch_len};
 use mtrr_pat::memtype::MemType;
 
 use crate::side_by_side::Table;
@@ -73,9 +73,9 @@ pub fn rows(table: &mut Table) {
 /// What is compared: the registers used, or needed.
 fn count(wanted: &Wanted<'_>) -> u64 {
     match black_box(wanted).plan().expect("the map is sound") {
-        Outcome::Exact(plan) => plan.registers().len() as u64,
-        Outcome::Impossible { need, .. } => need as u64,
-        Outcome::Relaxed { .. } => unreachable!("not asked for"),
+        Solution::Exact(plan) => plan.registers().len() as u64,
+        Solution::Impossible { need, .. } => need as u64,
+        Solution::Relaxed { .. } => unreachable!("not asked for"),
     }
 }
 
@@ -136,8 +136,8 @@ fn least_damage(table: &mut Table, registers: usize) {
     let mut scratch = vec![Scratch::EMPTY; scratch_len(registers, problem.bits)];
     let wanted = problem.wanted(registers);
     let lost = |outcome| match outcome {
-        Ok(Outcome::Relaxed { lost, .. }) => u64::from(lost.total() > 0),
-        Ok(Outcome::Impossible { .. }) => 1,
+        Ok(Solution::Relaxed { lost, .. }) => u64::from(lost.total() > 0),
+        Ok(Solution::Impossible { .. }) => 1,
         _ => 0,
     };
     table.row(

@@ -43,7 +43,7 @@ pub struct Case {
 }
 
 impl Case {
-    /// A machine whose threads have registers of their own (the worse case for a meeting), a kernel whose trampoline turns caching
+    /// A machine whose threads have registers of their own (the worse case for a rendezvous), a kernel whose trampoline turns caching
     /// on, and a firmware that brings nothing back: every register differs.
     pub fn new((cores, threads): (usize, usize)) -> Self {
         let mut config = Config::new(cores, threads);

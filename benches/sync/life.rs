@@ -39,10 +39,10 @@ pub struct Figures {
     /// From the wake of the boot CPU to everybody in line.
     pub resume: u64,
     /// The part of it after the last AP was up; or the run-time change.
-    pub meeting: u64,
-    /// Of every CPU, in the meeting or, where there was none to speak of, while coming up.
+    pub rendezvous: u64,
+    /// Of every CPU, in the rendezvous or, where there was none to speak of, while coming up.
     pub counters: Vec<Counters>,
-    /// The most windows that follow one another without overlap in the meeting.
+    /// The most windows that follow one another without overlap in the rendezvous.
     pub in_series: usize,
     /// Rules broken from the wake on, in which a CPU did what hardware punishes silently.
     pub broken: usize,
@@ -97,7 +97,7 @@ impl<'a> Life<'a> {
             self.bring_up(boot);
             let coming_up = self.counters();
             let broken = self.machine.violations().len();
-            let mut figures = self.meeting(boot, |boot| self.method.meet(boot));
+            let mut figures = self.rendezvous(boot, |boot| self.method.meet(boot));
             if figures.counters.iter().all(|one| one.rdmsr == 0) {
                 figures.counters = coming_up;
             }
@@ -115,7 +115,7 @@ impl<'a> Life<'a> {
             self.method.meet(boot);
             self.fill_caches(boot);
             let want = with_another_range(self.machine.registers(0), base, memtype);
-            self.meeting(boot, |boot| self.method.change(boot, &want))
+            self.rendezvous(boot, |boot| self.method.change(boot, &want))
         })
     }
 
@@ -126,7 +126,7 @@ impl<'a> Life<'a> {
             self.bring_up(boot);
             self.method.meet(boot);
             let want = self.machine.registers(0);
-            self.meeting(boot, |boot| self.method.change(boot, &want))
+            self.rendezvous(boot, |boot| self.method.change(boot, &want))
         })
     }
 
@@ -153,14 +153,14 @@ impl<'a> Life<'a> {
         }
     }
 
-    fn meeting(&self, boot: &mut SimCpu<'_>, meet: impl FnOnce(&mut SimCpu<'_>)) -> Figures {
+    fn rendezvous(&self, boot: &mut SimCpu<'_>, meet: impl FnOnce(&mut SimCpu<'_>)) -> Figures {
         self.machine.clear_log();
         let start = self.machine.time(0);
         meet(boot);
-        let meeting = self.machine.time(0) - start;
+        let rendezvous = self.machine.time(0) - start;
         Figures {
-            resume: meeting,
-            meeting,
+            resume: rendezvous,
+            rendezvous,
             counters: self.counters(),
             in_series: self.in_series(),
             broken: self.machine.violations().len(),

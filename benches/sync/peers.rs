@@ -33,7 +33,7 @@ struct Target {
     pat: u64,
 }
 
-/// Where CPUs meet. Every word holds the number of the last meeting it was used in.
+/// Where CPUs meet. Every word holds the number of the last rendezvous it was used in.
 struct Gate {
     arrived: Vec<Word>,
     go: Word,
@@ -104,41 +104,41 @@ impl Peer {
         }
     }
 
-    /// One CPU's part of a meeting, after all have arrived.
-    fn take_part(&self, cpu: &mut SimCpu<'_>, meeting: u32) {
+    /// One CPU's part of a rendezvous, after all have arrived.
+    fn take_part(&self, cpu: &mut SimCpu<'_>, rendezvous: u32) {
         let n = cpu.number();
         if self.shape == Shape::WriteAll {
             self.program(cpu);
             return;
         }
         if n > 0 {
-            wait(cpu, &self.gate.turn[n], meeting);
+            wait(cpu, &self.gate.turn[n], rendezvous);
         }
         let free = self.gate.lock.compare_exchange(0, 1);
         assert!(free.is_ok(), "the turn was passed too early");
         let target = self.target();
         compare_then_write(cpu, &target, self.flush);
         self.gate.lock.store(0, Ordering::Release);
-        self.gate.turn[n + 1].store(meeting, Ordering::Release);
+        self.gate.turn[n + 1].store(rendezvous, Ordering::Release);
         set_pat(cpu, &target);
     }
 
     fn all_together(&self, boot: &mut SimCpu<'_>) {
         let cpus = boot.machine().config().cpus();
-        let meeting = self.gate.go.load(Ordering::Relaxed) + 1;
+        let rendezvous = self.gate.go.load(Ordering::Relaxed) + 1;
         boot.cli();
         for ap in 1..cpus {
             boot.send_ipi(ap);
         }
         for arrived in &self.gate.arrived[1..cpus] {
-            wait(boot, arrived, meeting);
+            wait(boot, arrived, rendezvous);
         }
-        self.gate.go.store(meeting, Ordering::Release);
-        self.take_part(boot, meeting);
+        self.gate.go.store(rendezvous, Ordering::Release);
+        self.take_part(boot, rendezvous);
         for done in &self.gate.done[1..cpus] {
-            wait(boot, done, meeting);
+            wait(boot, done, rendezvous);
         }
-        self.gate.over.store(meeting, Ordering::Release);
+        self.gate.over.store(rendezvous, Ordering::Release);
         boot.sti();
     }
 }
@@ -161,12 +161,12 @@ impl Method for Peer {
 
     fn attend(&self, cpu: &mut SimCpu<'_>) {
         let n = cpu.number();
-        let meeting = self.gate.go.load(Ordering::Relaxed) + 1;
-        self.gate.arrived[n].store(meeting, Ordering::Release);
-        wait(cpu, &self.gate.go, meeting);
-        self.take_part(cpu, meeting);
-        self.gate.done[n].store(meeting, Ordering::Release);
-        wait(cpu, &self.gate.over, meeting);
+        let rendezvous = self.gate.go.load(Ordering::Relaxed) + 1;
+        self.gate.arrived[n].store(rendezvous, Ordering::Release);
+        wait(cpu, &self.gate.go, rendezvous);
+        self.take_part(cpu, rendezvous);
+        self.gate.done[n].store(rendezvous, Ordering::Release);
+        wait(cpu, &self.gate.over, rendezvous);
     }
 
     fn meet(&self, boot: &mut SimCpu<'_>) {

@@ -89,7 +89,7 @@ fn run(way: &Way, scope: MtrrScope) -> (f64, f64) {
 pub fn resume(out: &mut Out, _: Size) {
     out.table(
         "published",
-        "resume of a MacBookPro9,1 after S3, by who meets whom; still: summed over the APs, held or in a meeting",
+        "resume of a MacBookPro9,1 after S3, by who meets whom; still: summed over the APs, held or in a rendezvous",
         &["way", "published", "per core", "still", "per thread", "still "],
     );
     for way in &WAYS {

@@ -59,7 +59,7 @@ fn ratio(theirs: u64, ours: u64) -> Cell {
 pub fn operations(out: &mut Out, _: Size) {
     out.table(
         "operations",
-        "Operations of one AP (4x2, VCNT 10, threads with registers of their own). Early on the way up, the others in the meeting.",
+        "Operations of one AP (4x2, VCNT 10, threads with registers of their own). Early on the way up, the others in the rendezvous.",
         &["state", "who", "RDMSR", "WRMSR", "WBINVD", "CR0", "CR3", "CR4", "locked"],
     );
     for (state, event, left) in [
@@ -99,11 +99,11 @@ pub fn operations(out: &mut Out, _: Size) {
     }
 }
 
-/// The meeting after the last AP is up.
-pub fn meeting(out: &mut Out, size: Size) {
+/// The rendezvous after the last AP is up.
+pub fn rendezvous(out: &mut Out, size: Size) {
     out.table(
-        "meeting",
-        "All CPUs meet after S3: caches cold, every register differs. Time of the meeting; windows in series; rules of the manuals broken.",
+        "rendezvous",
+        "All CPUs meet after S3: caches cold, every register differs. Time of the rendezvous; windows in series; rules of the manuals broken.",
         &[
             "machine", "CPUs", "deferred", "serialised", "ser./deferred", "write all", "w.a./deferred", "series", "series ser.", "broken", "broken ser.",
             "broken w.a.",
@@ -117,11 +117,11 @@ pub fn meeting(out: &mut Out, size: Size) {
         out.row(vec![
             name(machine),
             Cell::Count(case.config.cpus() as u64),
-            Cell::Time(ours.meeting),
-            Cell::Time(serialised.meeting),
-            ratio(serialised.meeting, ours.meeting),
-            Cell::Time(all.meeting),
-            ratio(all.meeting, ours.meeting),
+            Cell::Time(ours.rendezvous),
+            Cell::Time(serialised.rendezvous),
+            ratio(serialised.rendezvous, ours.rendezvous),
+            Cell::Time(all.rendezvous),
+            ratio(all.rendezvous, ours.rendezvous),
             Cell::Count(ours.in_series as u64),
             Cell::Count(serialised.in_series as u64),
             Cell::Count(ours.broken as u64),
@@ -210,7 +210,7 @@ pub fn early(out: &mut Out, size: Size) {
 
 type Change = fn(&mut Case);
 
-/// What the ratio of the meeting depends on; every row changes the first one.
+/// What the ratio of the rendezvous depends on; every row changes the first one.
 const SENSITIVITY: &[(&str, Change)] = &[
     ("cold caches, registers per thread", |_| {}),
     ("registers per core", |case| {
@@ -281,7 +281,7 @@ const SENSITIVITY: &[(&str, Change)] = &[
 pub fn sensitivity(out: &mut Out, size: Size) {
     out.table(
         "sensitivity",
-        "The meeting on 144x2 when one assumption changes.",
+        "The rendezvous on 144x2 when one assumption changes.",
         &[
             "assumption",
             "deferred",
@@ -297,11 +297,11 @@ pub fn sensitivity(out: &mut Out, size: Size) {
             [Who::Deferred, SERIALISED, WRITE_ALL].map(|who| case.run(who));
         out.row(vec![
             Cell::text(what),
-            Cell::Time(ours.meeting),
-            Cell::Time(serialised.meeting),
-            ratio(serialised.meeting, ours.meeting),
-            Cell::Time(all.meeting),
-            ratio(all.meeting, ours.meeting),
+            Cell::Time(ours.rendezvous),
+            Cell::Time(serialised.rendezvous),
+            ratio(serialised.rendezvous, ours.rendezvous),
+            Cell::Time(all.rendezvous),
+            ratio(all.rendezvous, ours.rendezvous),
         ]);
     }
 }

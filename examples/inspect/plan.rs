@@ -1,6 +1,6 @@
 //! How few variable ranges would do: minima and the layouts behind them.
 
-use mtrr_pat::layout::{DefaultType, FixedRanges, LayoutError, Outcome, Plan, Region, Wanted};
+use mtrr_pat::layout::{DefaultType, FixedRanges, LayoutError, Plan, Region, Solution, Wanted};
 use mtrr_pat::memtype::MemType;
 use mtrr_pat::ranges::PhysBits;
 use mtrr_pat::regs::MAX_VARIABLE;
@@ -130,7 +130,7 @@ pub fn of_regions(
 /// The exact layout with a given default, when 40 registers are enough.
 pub fn exact(wanted: &Wanted<'_>, default: MemType) -> Result<Option<Plan>, LayoutError> {
     match wanted.default_type(DefaultType::Given(default)).plan()? {
-        Outcome::Exact(plan) => Ok(Some(plan)),
+        Solution::Exact(plan) => Ok(Some(plan)),
         _ => Ok(None),
     }
 }

@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 
 use mtrr_pat::layout::{
-    DefaultType, Edit, Kind, LayoutError, Outcome, Plan, Priority, Region, Scratch, scratch_len,
+    DefaultType, Edit, Kind, LayoutError, Plan, Priority, Region, Scratch, Solution, scratch_len,
 };
 use mtrr_pat::memtype::MemType;
 use mtrr_pat::ranges::{FIXED_END, FIXED_RANGES, FixedSlot};
@@ -147,7 +147,7 @@ fn edited(acting: &Snapshot, wants: &[Want]) -> Result<(Snapshot, Option<Plan>),
     for want in wants {
         edit.set(region(want.start, want.end, want.memtype))?;
     }
-    let Outcome::Exact(plan) = edit.plan()? else {
+    let Solution::Exact(plan) = edit.plan()? else {
         return Ok((*acting, None));
     };
     Ok((edit.target(&plan)?, Some(plan)))
@@ -227,7 +227,7 @@ fn least_damage(goal: &Goal, wants: &[Want], total: usize) -> Result<(Plan, Vec<
         let outcome = wanted
             .plan_least_damage(&mut scratch)
             .map_err(|error| error.to_string())?;
-        let (Outcome::Exact(plan) | Outcome::Relaxed { plan, .. }) = outcome else {
+        let (Solution::Exact(plan) | Solution::Relaxed { plan, .. }) = outcome else {
             continue;
         };
         let lost = wanted.lost(&plan).total();

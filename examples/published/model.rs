@@ -70,7 +70,7 @@ pub struct Model {
 #[derive(Clone, Debug, PartialEq)]
 pub struct Resumed {
     pub rows: Vec<(f64, f64)>,
-    /// Summed over the APs: how long they stood still for others, held or in a meeting.
+    /// Summed over the APs: how long they stood still for others, held or in a rendezvous.
     pub still: f64,
 }
 

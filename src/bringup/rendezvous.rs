@@ -2,7 +2,7 @@
 //!
 //! Owns who waits for whom, and for how long; refuses to know registers. It sees CPU numbers, and
 //! runs a step it is given. The boot CPU leads. Until it commits, nothing has been changed and a
-//! missing CPU ends the meeting; after it, everyone finishes. Cores act in parallel, the threads
+//! missing CPU ends the rendezvous; after it, everyone finishes. Cores act in parallel, the threads
 //! of one core in turn; whoever is not acting does nothing but wait.
 //!
 //! Nobody waits for the boot CPU with a bound: a machine whose boot CPU is dead is dead.
@@ -27,32 +27,32 @@ use crate::atomic::{Ordering, Word};
 use crate::cpu::CpuOps;
 use crate::program::masked;
 
-/// Phases of the gate's word; the number of the meeting is above them.
+/// Phases of the gate's word; the number of the rendezvous is above them.
 const CLOSED: u32 = 0;
 const GATHER: u32 = 1;
 const COMMIT: u32 = 2;
 const ABORTED: u32 = 3;
 const ONE: u32 = 8;
 
-/// Why a meeting did not come about. Nothing was changed on any CPU.
+/// Why a rendezvous did not come about. Nothing was changed on any CPU.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum NoMeeting {
+pub(crate) enum NoRendezvous {
     /// Another one is being led.
     Busy,
     /// These did not arrive in time.
     Missing(Late),
 }
 
-/// How a CPU's part in a meeting went.
+/// How a CPU's part in a rendezvous went.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Attended {
-    /// No meeting is open, or it does not want this CPU.
+    /// No rendezvous is open, or it does not want this CPU.
     NotNow,
     /// This CPU number has arrived already.
     Twice,
-    /// The meeting came to nothing; nothing was changed.
+    /// The rendezvous came to nothing; nothing was changed.
     Aborted,
-    /// This CPU arrived, and then did not look until the meeting was over: it may have been carried
+    /// This CPU arrived, and then did not look until the rendezvous was over: it may have been carried
     /// out without this CPU's step.
     Missed,
     /// This CPU did its step.
@@ -61,7 +61,7 @@ pub(crate) enum Attended {
     SiblingStuck(usize),
 }
 
-/// What a meeting is about, and the leader's part in it.
+/// What a rendezvous is about, and the leader's part in it.
 #[derive(Debug)]
 pub(crate) struct Agenda<Kick, Commit, Step, Close> {
     /// The leader's word to the steps.
@@ -80,9 +80,9 @@ pub(crate) struct Agenda<Kick, Commit, Step, Close> {
 #[derive(Debug)]
 #[repr(C, align(128))]
 pub(crate) struct Gate {
-    /// Phase and number of the meeting.
+    /// Phase and number of the rendezvous.
     word: Word,
-    /// What the meeting is about: the leader's word to the steps. Written before Gather.
+    /// What the rendezvous is about: the leader's word to the steps. Written before Gather.
     pub(crate) work: Word,
 }
 
@@ -100,18 +100,18 @@ impl Gate {
         }
     }
 
-    /// Whether a meeting is between its call and its end.
+    /// Whether a rendezvous is between its call and its end.
     pub(crate) fn open(&self) -> bool {
         is_open(self.word.load(Ordering::Acquire))
     }
 
-    /// Whether the meeting of this number is the last one, and was called off: who came to it goes away.
+    /// Whether the rendezvous of this number is the last one, and was called off: who came to it goes away.
     pub(crate) fn called_off(&self, number: u32) -> bool {
         self.word.load(Ordering::Acquire) == number | ABORTED
     }
 
-    /// Leads a meeting of every CPU that may run. Interrupts are masked throughout. On the boot CPU
-    /// alone: another meeting can only be one that this call interrupts.
+    /// Leads a rendezvous of every CPU that may run. Interrupts are masked throughout. On the boot CPU
+    /// alone: another rendezvous can only be one that this call interrupts.
     pub(crate) fn lead<C: CpuOps>(
         &self,
         peers: Peers<'_>,
@@ -122,18 +122,18 @@ impl Gate {
             impl FnOnce(&mut C, Result<(), usize>),
             impl FnOnce(),
         >,
-    ) -> Result<Late, NoMeeting> {
+    ) -> Result<Late, NoRendezvous> {
         masked(cpu, |cpu| {
             if self.open() {
-                return Err(NoMeeting::Busy);
+                return Err(NoRendezvous::Busy);
             }
-            // 0 is the number of no meeting.
+            // 0 is the number of no rendezvous.
             let number = (self.word.own() & !PHASE).wrapping_add(ONE).max(ONE);
             self.work.store(agenda.work, Ordering::Release);
             if let Err(missing) = self.gather(peers, cpu, number, agenda.kick) {
                 self.word.store(number | ABORTED, Ordering::Release);
                 peers.arrive(number | LEFT);
-                return Err(NoMeeting::Missing(missing));
+                return Err(NoRendezvous::Missing(missing));
             }
             (agenda.commit)();
             self.word.store(number | COMMIT, Ordering::Release);
@@ -192,7 +192,7 @@ impl Gate {
         stuck
     }
 
-    /// The number of the meeting that is gathering and waits for this CPU.
+    /// The number of the rendezvous that is gathering and waits for this CPU.
     ///
     /// # Errors
     /// [`Attended::NotNow`], [`Attended::Twice`].
@@ -213,9 +213,9 @@ impl Gate {
         }
     }
 
-    /// Takes part in the meeting of the `number` that [`Gate::called`] gave, with interrupts masked
+    /// Takes part in the rendezvous of the `number` that [`Gate::called`] gave, with interrupts masked
     /// since. `step` is told whether its turn came, or which sibling did not finish before it: what
-    /// it writes down is there when the leader sees the meeting end.
+    /// it writes down is there when the leader sees the rendezvous end.
     pub(crate) fn attend<C: CpuOps>(
         &self,
         peers: Peers<'_>,

@@ -8,7 +8,7 @@ mod words;
 
 use core::fmt;
 
-pub(crate) use self::gist::{Gist, NO_MEETING};
+pub(crate) use self::gist::{Gist, NO_RENDEZVOUS};
 use crate::atomic::Ordering;
 use crate::delta::Changes;
 use crate::error::Error;
@@ -123,11 +123,11 @@ impl Outcome {
         }
     }
 
-    /// Writes it into a CPU's own line, with the number of the meeting in which this CPU was compared,
-    /// or [`NO_MEETING`].
-    pub(crate) fn store(&self, record: &Record, meeting: u32) {
+    /// Writes it into a CPU's own line, with the number of the rendezvous in which this CPU was compared,
+    /// or [`NO_RENDEZVOUS`].
+    pub(crate) fn store(&self, record: &Record, rendezvous: u32) {
         let (kind, left, msr, value) = self.error.map_or((0, 0, 0, 0), words::from_error);
-        let gist = Gist::of(self, kind, left, meeting);
+        let gist = Gist::of(self, kind, left, rendezvous);
         let serial = record.serial.load(Ordering::Relaxed);
         // Odd while the words are written, as a reader's second look shows.
         record
@@ -235,10 +235,10 @@ impl<'a> Report<'a> {
                 held_ticks: slot.record.held.load(Ordering::Relaxed),
                 unfinished: slot
                     .unfinished()
-                    .is_some_and(|meeting| !gate.called_off(meeting)),
+                    .is_some_and(|rendezvous| !gate.called_off(rendezvous)),
                 missing: slot
                     .awaited()
-                    .is_some_and(|meeting| gate.called_off(meeting)),
+                    .is_some_and(|rendezvous| gate.called_off(rendezvous)),
                 holds_target: slot.holds(epoch),
             })
             .filter(|line| line.outcome.is_some() || line.state != CpuState::Absent)

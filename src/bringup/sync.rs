@@ -64,7 +64,7 @@ use crate::rendezvous::peers::{Declared, Peers};
 use crate::rendezvous::slot::Slot;
 use crate::rendezvous::target::Target;
 use crate::rendezvous::{CpuState, Gate};
-use crate::report::{NO_MEETING, Outcome, Path, Report};
+use crate::report::{NO_RENDEZVOUS, Outcome, Path, Report};
 use crate::routing::Routing;
 use crate::snapshot::{SNAPSHOT_WORDS, Snapshot};
 use crate::topology::Place;
@@ -224,7 +224,7 @@ impl<const CPUS: usize> CacheSync<CPUS> {
             }
         }
         // A kick taken in here would change this CPU's registers under its own comparison; holds and
-        // meetings are looked for in every wait instead.
+        // rendezvous are looked for in every wait instead.
         masked(cpu, |cpu| {
             if !self.attend_now(decided, cpu, number) {
                 match decided.policy.resync {
@@ -337,5 +337,5 @@ fn check_in(cpu: &mut impl CpuOps, slot: &Slot) {
         error: None,
         ticks: 0,
     };
-    outcome.store(&slot.record, NO_MEETING);
+    outcome.store(&slot.record, NO_RENDEZVOUS);
 }

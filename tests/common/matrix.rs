@@ -177,8 +177,8 @@ impl Lived<'_> {
         self.bring_up(boot, &all);
         match when {
             When::Early => self.judge(boot, "early"),
-            When::Deferred => self.judge_meeting(boot, Self::resync),
-            When::RunTime => self.judge_meeting(boot, Self::change),
+            When::Deferred => self.judge_rendezvous(boot, Self::resync),
+            When::RunTime => self.judge_rendezvous(boot, Self::change),
         }
         if !wrong.stuck() {
             let _ = kernel.resync(boot).unwrap();

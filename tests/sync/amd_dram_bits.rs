@@ -1,5 +1,5 @@
 //! RdMem and WrMem are only there while bit 19 of SYSCFG is set: CPUs that compare them, all in one
-//! meeting, see them, and leave the bit and everything else as it was.
+//! rendezvous, see them, and leave the bit and everything else as it was.
 
 use crate::common::wrapped::Wrapped;
 use crate::common::{Kernel, SCOPES, aps, policy};
@@ -123,7 +123,7 @@ fn assert_only_looked(machine: &Machine, before: &[Registers]) {
     }
 }
 
-/// A meeting that CPU 3 misses, or a check: of both nothing is left.
+/// A rendezvous that CPU 3 misses, or a check: of both nothing is left.
 fn meet_in_vain(kernel: &Kernel, boot: &mut SimCpu<'_>, missing: bool, differing: u32) {
     let machine = boot.machine();
     let before = registers(&machine);
@@ -139,7 +139,7 @@ fn meet_in_vain(kernel: &Kernel, boot: &mut SimCpu<'_>, missing: bool, differing
     assert_only_looked(&machine, &before);
 }
 
-/// Every AP that shares no registers with the boot CPU differs, and stays so until the last meeting.
+/// Every AP that shares no registers with the boot CPU differs, and stays so until the last rendezvous.
 fn called_off_then_checked(scope: MtrrScope) {
     let mut config = Config::amd(2, 2);
     config.scope = scope;
@@ -170,7 +170,7 @@ fn called_off_then_checked(scope: MtrrScope) {
 }
 
 #[test]
-fn a_meeting_called_off_and_a_check_change_nothing() {
+fn a_rendezvous_called_off_and_a_check_change_nothing() {
     for scope in SCOPES {
         called_off_then_checked(scope);
     }

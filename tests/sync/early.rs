@@ -155,7 +155,7 @@ fn a_running_sibling_is_asked_answers_stands_still_and_is_let_go() {
 }
 
 #[test]
-fn without_callback_and_answer_it_is_postponed_and_says_so_until_the_next_meeting() {
+fn without_callback_and_answer_it_is_postponed_and_says_so_until_the_next_rendezvous() {
     let machine = Machine::new(two_by_two(MtrrScope::Thread));
     let kernel = Kernel::new();
     machine.run(
@@ -188,7 +188,7 @@ fn without_callback_and_answer_it_is_postponed_and_says_so_until_the_next_meetin
         |cpu| kernel.interrupt(cpu),
     );
     for cpu in [2, 3] {
-        assert_cpu(&machine, cpu, &firmware_map(), "after the meeting");
+        assert_cpu(&machine, cpu, &firmware_map(), "after the rendezvous");
     }
     machine.check().unwrap();
 }

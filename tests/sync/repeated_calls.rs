@@ -249,7 +249,7 @@ fn a_kick_while_an_ap_comes_online_changes_nothing_under_it() {
 }
 
 #[test]
-fn an_ap_left_behind_while_it_comes_online_is_brought_in_line_by_the_next_meeting() {
+fn an_ap_left_behind_while_it_comes_online_is_brought_in_line_by_the_next_rendezvous() {
     for delay in (0..80).map(|n| n * 500) {
         // CPU 2 sticks in the window of the change; its sibling comes up meanwhile.
         let mut config = Config::new(2, 2);

@@ -47,7 +47,7 @@ fn checked(config: Config) -> (Vec<Vec<Op>>, u32, Kernel, Machine) {
     });
     machine.check().unwrap();
     let cpus = 0..machine.config().cpus();
-    // Toggling PGE is the flush at the end of any meeting.
+    // Toggling PGE is the flush at the end of any rendezvous.
     let compares = |op: &Op| {
         let read = matches!(op, Op::Rdmsr(..) | Op::RdmsrFault(_) | Op::ReadCr0(_));
         read || op.is_register_write() && !matches!(op, Op::Cr4(_))

@@ -22,10 +22,10 @@ use mtrr_pat::policy::{Policy, Resync};
 use mtrr_pat::sync::CacheSync;
 use mtrr_pat::topology::Place;
 
-/// Turns of each side on one AP, and meetings.
+/// Turns of each side on one AP, and rendezvous.
 const TURNS: usize = 64;
 const IN_A_ROW: usize = 8;
-const MEETINGS: usize = 9;
+const RENDEZVOUSS: usize = 9;
 /// APs that take turns alone.
 const MOST_APS: usize = 3;
 
@@ -59,10 +59,10 @@ enum Turn {
     Early,
     /// The whole procedure, as a kernel that never compares first.
     Peer,
-    /// This crate, waiting for the meeting.
+    /// This crate, waiting for the rendezvous.
     CheckIn,
-    /// The peer's meeting.
-    PeerMeeting,
+    /// The peer's rendezvous.
+    PeerRendezvous,
     /// The same two again, counted.
     CountEarly,
     CountPeer,
@@ -111,7 +111,7 @@ fn take(turn: u32, n: usize) -> u64 {
         peer::program_alone(cpu);
     } else if turn == Turn::CheckIn as u32 {
         online(&DEFERRED, cpu, n);
-    } else if turn == Turn::PeerMeeting as u32 {
+    } else if turn == Turn::PeerRendezvous as u32 {
         peer::attend(cpu);
     } else if turn == Turn::CountEarly as u32 {
         let mut counting = Counting::new(cpu);
@@ -178,7 +178,7 @@ pub fn run(policy: Policy, verdict: &mut Verdict) {
         alone(state, spoil);
     }
     for (state, spoil) in [("in-sync", false), ("differs", true)] {
-        meetings(state, spoil);
+        rendezvous(state, spoil);
     }
     RUNNING.store(false, Release);
     verdict.compare(0, None);
@@ -222,11 +222,11 @@ fn alone(state: &str, spoil: bool) {
 }
 
 /// Everybody together, both sides in turns: what the boot CPU waits for.
-fn meetings(state: &str, spoil: bool) {
-    let (mut ours, mut peer) = ([0; MEETINGS], [0; MEETINGS]);
+fn rendezvous(state: &str, spoil: bool) {
+    let (mut ours, mut peer) = ([0; RENDEZVOUSS], [0; RENDEZVOUSS]);
     let many = percpu::count() > 16;
-    let meetings = if many { 3 } else { MEETINGS };
-    for i in 0..meetings {
+    let rendezvous = if many { 3 } else { RENDEZVOUSS };
+    for i in 0..rendezvous {
         everybody(|n| {
             prepare(n, spoil);
             declare(&DEFERRED, n);
@@ -240,16 +240,16 @@ fn meetings(state: &str, spoil: bool) {
         }
         everybody(|n| prepare(n, spoil));
         let start = clock::now();
-        everybody(|n| ask(n, Turn::PeerMeeting));
+        everybody(|n| ask(n, Turn::PeerRendezvous));
         peer::lead(&mut this_cpu(), percpu::count() as u32);
         peer[i] = clock::now() - start;
         everybody(|n| _ = wait(n));
     }
     report(
-        "meeting",
+        "rendezvous",
         state,
-        &mut ours[..meetings],
-        &mut peer[..meetings],
+        &mut ours[..rendezvous],
+        &mut peer[..rendezvous],
     );
 }
 

@@ -9,7 +9,7 @@ use crate::regs::RegFile;
 use crate::rounds::Verdict;
 use core::fmt;
 use core::ops::Range;
-use mtrr_pat::layout::{Edit, LayoutError, Outcome, Plan, Priority, Region, Scratch, scratch_len};
+use mtrr_pat::layout::{Edit, LayoutError, Plan, Priority, Region, Scratch, Solution, scratch_len};
 use mtrr_pat::lookup::MtrrMap;
 use mtrr_pat::memtype::MemType;
 use mtrr_pat::ranges::PhysBits;
@@ -94,13 +94,13 @@ pub fn planned(
     // SAFETY: only the boot CPU plans, one plan at a time.
     let outcome = edit.replan_least_damage(unsafe { &mut *PLANNING.get() })?;
     Ok(match outcome {
-        Outcome::Exact(plan) | Outcome::Relaxed { plan, .. } => Some(Planned {
+        Solution::Exact(plan) | Solution::Relaxed { plan, .. } => Some(Planned {
             edit,
             plan,
             target: edit.target(&plan)?,
             dropped: 0..0,
         }),
-        Outcome::Impossible { .. } => None,
+        Solution::Impossible { .. } => None,
     })
 }
 

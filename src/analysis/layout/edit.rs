@@ -6,7 +6,7 @@ use super::error::LayoutError;
 use super::fixed::set_fixed;
 use super::losses::Losses;
 use super::options::DefaultType;
-use super::plan::{Outcome, Plan};
+use super::plan::{Plan, Solution};
 use super::region::{Region, RegionMap, Want};
 use super::scratch::Scratch;
 use super::verify;
@@ -32,7 +32,7 @@ const FULL: LayoutError = LayoutError::MapFull { capacity: REGIONS };
 /// About 6 KiB of plain data.
 ///
 /// ```
-/// use mtrr_pat::layout::{Edit, Outcome, Region};
+/// use mtrr_pat::layout::{Edit, Solution, Region};
 /// use mtrr_pat::memtype::MemType;
 /// use mtrr_pat::ranges::PhysBits;
 /// use mtrr_pat::regs::{MtrrCap, MtrrDefType, VariableMtrr};
@@ -47,7 +47,7 @@ const FULL: LayoutError = LayoutError::MapFull { capacity: REGIONS };
 /// // `boot` is the boot CPU's state: default UC, 2 GiB of WB.
 /// let mut edit = Edit::of(&boot)?;
 /// edit.set(Region::mmio(0xd000_0000, 0xe000_0000, MemType::WriteCombining))?;
-/// if let Outcome::Exact(plan) = edit.plan()? {
+/// if let Solution::Exact(plan) = edit.plan()? {
 ///     let target = edit.target(&plan)?;
 ///     // The firmware's range stays where it is; one register is new.
 ///     assert_eq!(target.variable[0], boot.variable[0]);
@@ -238,9 +238,9 @@ impl Edit {
     ///
     /// # Errors
     /// As [`Wanted::plan`].
-    pub fn plan(&self) -> Result<Outcome, LayoutError> {
+    pub fn plan(&self) -> Result<Solution, LayoutError> {
         match self.plan_in_place() {
-            Some(plan) => Ok(Outcome::Exact(plan)),
+            Some(plan) => Ok(Solution::Exact(plan)),
             None => self.replan(),
         }
     }
@@ -250,7 +250,7 @@ impl Edit {
     ///
     /// # Errors
     /// As [`Wanted::plan`].
-    pub fn replan(&self) -> Result<Outcome, LayoutError> {
+    pub fn replan(&self) -> Result<Solution, LayoutError> {
         self.wanted().plan()
     }
 
@@ -258,7 +258,7 @@ impl Edit {
     ///
     /// # Errors
     /// As [`Wanted::plan_least_damage`].
-    pub fn replan_least_damage(&self, scratch: &mut [Scratch]) -> Result<Outcome, LayoutError> {
+    pub fn replan_least_damage(&self, scratch: &mut [Scratch]) -> Result<Solution, LayoutError> {
         self.wanted().plan_least_damage(scratch)
     }
 

@@ -6,7 +6,7 @@ use core::ops::Range;
 
 use super::edit::Edit;
 use super::error::LayoutError;
-use super::plan::{Outcome, Plan};
+use super::plan::{Plan, Solution};
 use super::region::{Region, Want};
 use crate::lookup::MtrrMap;
 use crate::memtype::MemType;
@@ -70,15 +70,17 @@ impl Edit {
     /// with [`Pat::find`](crate::pat::Pat::find). Others as [`Wanted::plan`](super::Wanted::plan).
     pub fn fit(&self) -> Result<Fitted, LayoutError> {
         let (need, have) = match self.plan()? {
-            Outcome::Exact(plan) | Outcome::Relaxed { plan, .. } => return self.fitted(plan, None),
-            Outcome::Impossible { need, have } => (need, have),
+            Solution::Exact(plan) | Solution::Relaxed { plan, .. } => {
+                return self.fitted(plan, None);
+            }
+            Solution::Impossible { need, have } => (need, have),
         };
         if let Some(above) = self.above_ram() {
             let uncachable = |start, end| Region::mmio(start, end, MemType::Uncachable);
             for region in [uncachable, Region::dont_care] {
                 let mut edit = *self;
                 edit.drop_above(above.start, region)?;
-                if let Outcome::Exact(plan) = edit.replan()?
+                if let Solution::Exact(plan) = edit.replan()?
                     && let Ok(fitted) = edit.fitted(plan, Some(above.clone()))
                     && self.combines_as_wanted(&fitted.target, above.start)
                 {

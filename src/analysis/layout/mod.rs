@@ -7,8 +7,8 @@
 //! # The questions
 //! A [`Wanted`] is the map (a slice of [`Region`]s) and the machine. It answers
 //! * [`Wanted::fewest`]: how many registers each of the five default types needs;
-//! * [`Wanted::plan`]: the registers, [`Outcome::Exact`] or [`Outcome::Impossible`];
-//! * [`Wanted::plan_least_damage`]: the same, and [`Outcome::Relaxed`] in between.
+//! * [`Wanted::plan`]: the registers, [`Solution::Exact`] or [`Solution::Impossible`];
+//! * [`Wanted::plan_least_damage`]: the same, and [`Solution::Relaxed`] in between.
 //!
 //! [`Edit`] asks them of a running machine: the firmware's map with a range set, changed or taken
 //! out. [`Edit::fit`] is all a driver needs.
@@ -22,7 +22,7 @@
 //! [`Edit::fit`], and [`CacheSync::change`](crate::sync::CacheSync::change) brings it to all CPUs.
 //!
 //! ```
-//! use mtrr_pat::layout::{FixedRanges, Outcome, Region, Wanted};
+//! use mtrr_pat::layout::{FixedRanges, Solution, Region, Wanted};
 //! use mtrr_pat::memtype::MemType;
 //! use mtrr_pat::ranges::PhysBits;
 //!
@@ -39,7 +39,7 @@
 //!
 //! // Default UC, then WB 0-2G, 2-3G, 4-6G, 6-7G and WC 3.25-3.5G.
 //! match wanted.plan()? {
-//!     Outcome::Exact(plan) => assert_eq!(plan.registers().len(), 5),
+//!     Solution::Exact(plan) => assert_eq!(plan.registers().len(), 5),
 //!     other => unreachable!("ten registers are enough: {other:?}"),
 //! }
 //! # Ok::<(), mtrr_pat::layout::LayoutError>(())
@@ -80,7 +80,7 @@ pub use fit::Fitted;
 pub use loss::{Loss, Lost};
 pub use losses::Losses;
 pub use options::{DefaultType, FixedRanges, Unlisted};
-pub use plan::{Fewest, Outcome, Plan};
+pub use plan::{Fewest, Plan, Solution};
 pub use region::{Kind, Priority, Region, RegionMap, Want};
 pub use scratch::{Scratch, scratch_len};
 pub use wanted::Wanted;

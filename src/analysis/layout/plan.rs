@@ -173,7 +173,7 @@ impl fmt::Display for Plan {
 /// What became of a question about a layout.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[allow(clippy::large_enum_variant)] // there is no heap to move a plan to
-pub enum Outcome {
+pub enum Solution {
     /// Every byte gets the type it is wanted to have.
     Exact(Plan),
     /// The registers do not reach; this loses least. [`Wanted::losses`](super::Wanted::losses) lists what.

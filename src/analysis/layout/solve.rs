@@ -6,12 +6,12 @@ use super::count;
 use super::error::LayoutError;
 use super::knapsack;
 use super::loss::Lost;
-use super::plan::{Fewest, Outcome, Plan};
+use super::plan::{Fewest, Plan, Solution};
 use super::scratch::{Scratch, check_scratch};
 use super::verify;
 use super::wanted::Wanted;
 
-/// An [`Outcome`] whose plan is elsewhere: plans are large, and stacks small.
+/// A [`Solution`] whose plan is elsewhere: plans are large, and stacks small.
 enum Answer {
     Exact,
     Relaxed(Lost),
@@ -21,11 +21,11 @@ enum Answer {
 impl Answer {
     /// The copies this makes must not be in a frame below the check.
     #[inline(never)]
-    const fn outcome(self, plan: &Plan) -> Result<Outcome, LayoutError> {
+    const fn outcome(self, plan: &Plan) -> Result<Solution, LayoutError> {
         Ok(match self {
-            Self::Exact => Outcome::Exact(*plan),
-            Self::Relaxed(lost) => Outcome::Relaxed { plan: *plan, lost },
-            Self::Impossible { need, have } => Outcome::Impossible { need, have },
+            Self::Exact => Solution::Exact(*plan),
+            Self::Relaxed(lost) => Solution::Relaxed { plan: *plan, lost },
+            Self::Impossible { need, have } => Solution::Impossible { need, have },
         })
     }
 }
@@ -45,12 +45,12 @@ impl Wanted<'_> {
 
     /// The fewest registers with which every byte gets its type.
     ///
-    /// [`Outcome::Exact`] or [`Outcome::Impossible`], never [`Outcome::Relaxed`]. Uses less than
+    /// [`Solution::Exact`] or [`Solution::Impossible`], never [`Solution::Relaxed`]. Uses less than
     /// 8 KiB of stack.
     ///
     /// # Errors
     /// As [`Wanted::fewest`].
-    pub fn plan(&self) -> Result<Outcome, LayoutError> {
+    pub fn plan(&self) -> Result<Solution, LayoutError> {
         self.check_strict()?;
         let mut plan = Plan::empty(self.bits);
         let answer = self.fill_exactly(&mut plan)?;
@@ -70,7 +70,7 @@ impl Wanted<'_> {
     /// # Errors
     /// As [`Wanted::fewest`], but a WC that the processor lacks is a loss; and
     /// [`LayoutError::ShortScratch`].
-    pub fn plan_least_damage(&self, scratch: &mut [Scratch]) -> Result<Outcome, LayoutError> {
+    pub fn plan_least_damage(&self, scratch: &mut [Scratch]) -> Result<Solution, LayoutError> {
         self.check()?;
         check_scratch(self.available(), self.bits, scratch)?;
         let mut plan = Plan::empty(self.bits);

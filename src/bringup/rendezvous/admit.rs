@@ -1,4 +1,4 @@
-//! A CPU is about to be started: neither a meeting nor a sibling's window may be open then.
+//! A CPU is about to be started: neither a rendezvous nor a sibling's window may be open then.
 
 use super::Gate;
 use super::deadline::Deadline;
@@ -9,8 +9,8 @@ use crate::cpu::CpuOps;
 /// Why a CPU may not be started. It stays absent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Barred {
-    /// A meeting is open that may not have counted it.
-    Meeting,
+    /// A rendezvous is open that may not have counted it.
+    Rendezvous,
     /// A sibling stays in a window it may have opened without asking it.
     Sibling(usize),
 }
@@ -32,7 +32,7 @@ pub(crate) fn admit(gate: &Gate, peers: Peers<'_>, cpu: &mut impl CpuOps) -> Res
         if gate.open() {
             // Not waited for here: the caller may itself be wanted there.
             slot.set_state(CpuState::Absent);
-            return Err(Barred::Meeting);
+            return Err(Barred::Rendezvous);
         }
         let Some(sibling) = peers.sibling_entered() else {
             return Ok(());

@@ -25,7 +25,7 @@ use loom::cell::UnsafeCell;
 
 use super::peers::{Declared, Peers};
 use super::slot::Slot;
-use super::{Agenda, Attended, CpuState, Gate, Late, NoMeeting};
+use super::{Agenda, Attended, CpuState, Gate, Late, NoRendezvous};
 use crate::atomic::Word;
 use crate::cpu::{CpuOps, CpuidWords, MsrFault};
 use crate::policy::Ticks;
@@ -244,21 +244,21 @@ impl<const CPUS: usize> Machine<CPUS> {
         self.caches(number).used();
     }
 
-    /// CPU `number`'s step in a meeting.
+    /// CPU `number`'s step in a rendezvous.
     fn step(&self, cpu: &mut Cpu, number: usize) {
         assert!(cpu.masked);
         self.map.used();
         self.caches(number).taken();
     }
 
-    /// Leads a meeting; returns what came of it, and whether the leader did its step.
+    /// Leads a rendezvous; returns what came of it, and whether the leader did its step.
     fn lead(
         &self,
         cpu: &mut Cpu,
         me: usize,
         bounds: Ticks,
         kick: impl FnMut(usize),
-    ) -> (Result<Late, NoMeeting>, bool) {
+    ) -> (Result<Late, NoRendezvous>, bool) {
         let mut stepped = false;
         let result = self.gate.lead(
             self.peers(me, &bounds),
@@ -280,7 +280,7 @@ impl<const CPUS: usize> Machine<CPUS> {
         (result, stepped)
     }
 
-    /// Attends a meeting; its step ran if and only if that says so.
+    /// Attends a rendezvous; its step ran if and only if that says so.
     fn attend(&self, cpu: &mut Cpu, me: usize, bounds: Ticks) -> Attended {
         let peers = self.peers(me, &bounds);
         let number = match self.gate.called(peers) {

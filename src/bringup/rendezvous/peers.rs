@@ -7,7 +7,7 @@ use crate::policy::Ticks;
 use crate::program::flush_tlb;
 
 /// What the kernel has declared about all CPUs together. Written by whoever declares a CPU, one at a
-/// time; read by those who look for CPUs, once a meeting or a window they are about keeps others from
+/// time; read by those who look for CPUs, once a rendezvous or a window they are about keeps others from
 /// being declared.
 #[derive(Debug)]
 #[repr(C, align(128))]
@@ -80,7 +80,7 @@ impl<'a> Peers<'a> {
         self.slots.get(self.me)
     }
 
-    /// The CPUs that were ever declared. Those of a meeting are among them once it has been called.
+    /// The CPUs that were ever declared. Those of a rendezvous are among them once it has been called.
     pub(crate) fn used(self) -> &'a [Slot] {
         self.declared.used(self.slots)
     }

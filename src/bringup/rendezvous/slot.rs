@@ -48,12 +48,12 @@ impl CpuState {
     }
 }
 
-/// What a CPU did in a meeting, below the meeting's number in its `arrived` word.
+/// What a CPU did in a rendezvous, below the rendezvous' number in its `arrived` word.
 pub(crate) const AT: u32 = 1;
 pub(crate) const DONE: u32 = 2;
 /// Went away without a step: there was nothing to do, or it looked too late.
 pub(crate) const LEFT: u32 = 3;
-/// The bits of `arrived`, and of the gate's word, that are below the number of the meeting.
+/// The bits of `arrived`, and of the gate's word, that are below the number of the rendezvous.
 pub(crate) const PHASE: u32 = 0b111;
 /// The bits of `request` that are below the round.
 pub(crate) const REQUEST_PHASE: u32 = 0b11;
@@ -72,9 +72,9 @@ pub(crate) struct Handshake {
     pub(crate) core: Word,
     /// The next CPU of the same core, in a ring; itself when alone. Boot CPU.
     pub(crate) next: Word,
-    /// Number of the meeting the boot CPU wants this CPU in. Boot CPU.
+    /// Number of the rendezvous the boot CPU wants this CPU in. Boot CPU.
     pub(crate) summon: Word,
-    /// What this CPU did in which meeting. Pairs with the leader's wait. This CPU.
+    /// What this CPU did in which rendezvous. Pairs with the leader's wait. This CPU.
     pub(crate) arrived: Word,
     /// This CPU's hold request. Pairs with the siblings' `hold_point`. This CPU.
     pub(crate) request: Word,
@@ -236,18 +236,18 @@ impl Slot {
         epoch != 0 && self.record.epoch.load(Ordering::Relaxed) == epoch
     }
 
-    /// The number of the last meeting this CPU was wanted in.
+    /// The number of the last rendezvous this CPU was wanted in.
     pub(crate) fn summoned(&self) -> u32 {
         self.handshake.summon.load(Ordering::Relaxed)
     }
 
-    /// The meeting this CPU came to and is still in, as far as it has said: its number.
+    /// The rendezvous this CPU came to and is still in, as far as it has said: its number.
     pub(crate) fn unfinished(&self) -> Option<u32> {
         let arrived = self.handshake.arrived.load(Ordering::Acquire);
         (arrived & PHASE == AT).then_some(arrived & !PHASE)
     }
 
-    /// The meeting this CPU is wanted in and has not come to: its number.
+    /// The rendezvous this CPU is wanted in and has not come to: its number.
     pub(crate) fn awaited(&self) -> Option<u32> {
         let (wanted, arrived) = (
             self.summoned(),

@@ -1,6 +1,6 @@
 //! The state every CPU is to have: words that everybody reads, and an epoch.
 //!
-//! They are replaced by the boot CPU while nobody reads them for itself: in a meeting that all CPUs
+//! They are replaced by the boot CPU while nobody reads them for itself: in a rendezvous that all CPUs
 //! which may run have come to, or on the way to sleep, when no CPU is starting. Reading them at any
 //! other moment is harmless too: who sees a word of another epoch sees that the epoch moved.
 

@@ -1,4 +1,4 @@
-//! The waits of a meeting, in which CPUs only look at each other's lines.
+//! The waits of a rendezvous, in which CPUs only look at each other's lines.
 
 use super::deadline::Deadline;
 use super::peers::Peers;
@@ -25,14 +25,14 @@ impl Late {
 }
 
 impl<'a> Peers<'a> {
-    /// Says what this CPU did in a meeting.
+    /// Says what this CPU did in a rendezvous.
     pub(super) fn arrive(self, word: u32) {
         if let Some(slot) = self.mine() {
             slot.handshake.arrived.store(word, Ordering::Release);
         }
     }
 
-    /// The others that the meeting of this number waits for at `stage`.
+    /// The others that the rendezvous of this number waits for at `stage`.
     pub(super) fn not_at(self, number: u32, stage: u32) -> impl Iterator<Item = (usize, &'a Slot)> {
         self.others()
             .filter(move |(_, slot)| awaited(slot, number, stage).is_some())
@@ -105,7 +105,7 @@ impl<'a> Peers<'a> {
     }
 }
 
-/// What a CPU has said, if the meeting of this number wants it and waits for it to come to `stage`. One
+/// What a CPU has said, if the rendezvous of this number wants it and waits for it to come to `stage`. One
 /// that was declared, and taken back because the gate was open, never comes.
 fn awaited(slot: &Slot, number: u32, stage: u32) -> Option<u32> {
     let word = slot.handshake.arrived.load(Ordering::Acquire);

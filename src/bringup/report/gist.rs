@@ -3,22 +3,22 @@
 use super::{Outcome, Path};
 use crate::delta::Changes;
 
-/// The number of no meeting.
-pub(crate) const NO_MEETING: u32 = 0;
+/// The number of no rendezvous.
+pub(crate) const NO_RENDEZVOUS: u32 = 0;
 
 /// Path in bits 7:0, changes in 15:8, error kind in 23:16, what is left in 31:24, and above them the
-/// number of the meeting in which the CPU was compared.
+/// number of the rendezvous in which the CPU was compared.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Gist(u64);
 
 impl Gist {
-    pub(super) const fn of(outcome: &Outcome, kind: u8, left: u8, meeting: u32) -> Self {
+    pub(super) const fn of(outcome: &Outcome, kind: u8, left: u8, rendezvous: u32) -> Self {
         Self(
             outcome.path as u64
                 | (outcome.changes.bits() as u64) << 8
                 | (kind as u64) << 16
                 | (left as u64) << 24
-                | (meeting as u64) << 32,
+                | (rendezvous as u64) << 32,
         )
     }
 
@@ -52,8 +52,8 @@ impl Gist {
         (self.0 >> 24) as u8
     }
 
-    /// The meeting in which the CPU was compared.
-    pub(crate) const fn meeting(self) -> u32 {
+    /// The rendezvous in which the CPU was compared.
+    pub(crate) const fn rendezvous(self) -> u32 {
         (self.0 >> 32) as u32
     }
 }
@@ -75,9 +75,9 @@ mod tests {
                 let gist = Gist::from_word(Gist::of(&outcome, 12, 3, u32::MAX).word());
                 assert_eq!((gist.path(), gist.changes()), (Some(path), changes));
                 assert_eq!((gist.error_kind(), gist.left()), (12, 3));
-                assert_eq!(gist.meeting(), u32::MAX);
-                let gist = Gist::of(&outcome, 0, 0, NO_MEETING);
-                assert_eq!((gist.meeting(), gist.error_kind()), (0, 0));
+                assert_eq!(gist.rendezvous(), u32::MAX);
+                let gist = Gist::of(&outcome, 0, 0, NO_RENDEZVOUS);
+                assert_eq!((gist.rendezvous(), gist.error_kind()), (0, 0));
             }
         }
         assert_eq!(Gist::from_word(0).path(), None);

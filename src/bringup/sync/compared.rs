@@ -65,7 +65,7 @@ impl<'a> Compared<'a> {
 impl<const CPUS: usize> CacheSync<CPUS> {
     /// Copies the target and compares this CPU with it, unless that was done and neither the target
     /// moved nor a sibling had a window since; only reads. Best before this CPU says that it has
-    /// arrived in a meeting: there all CPUs do so at once, and no sibling has its caches off yet.
+    /// arrived in a rendezvous: there all CPUs do so at once, and no sibling has its caches off yet.
     pub(super) fn compare(
         &self,
         cpu: &mut impl CpuOps,

@@ -68,7 +68,7 @@ impl<const CPUS: usize> CacheSync<CPUS> {
         admit(&self.gate, peers, cpu).map_err(|barred| {
             self.recount_unplaced();
             match barred {
-                Barred::Meeting => Error::Busy,
+                Barred::Rendezvous => Error::Busy,
                 Barred::Sibling(sibling) => Error::SiblingStuck { cpu: sibling },
             }
         })
@@ -93,7 +93,7 @@ impl<const CPUS: usize> CacheSync<CPUS> {
     }
 
     /// Declares that CPU `number` is parked: it cannot run until it is declared starting again. For
-    /// siblings and meetings the same as [`CacheSync::offline`]; the report shows it as parked.
+    /// siblings and rendezvous the same as [`CacheSync::offline`]; the report shows it as parked.
     ///
     /// # Errors
     /// As for [`CacheSync::offline`].

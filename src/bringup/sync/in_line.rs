@@ -12,7 +12,7 @@ use crate::error::{Error, Left};
 use crate::policy::CacheFlush;
 use crate::program::{Need, turn_caching_on};
 use crate::rendezvous::hold::{Held, Refused};
-use crate::report::{Gist, NO_MEETING, Outcome, Path};
+use crate::report::{Gist, NO_RENDEZVOUS, Outcome, Path};
 
 /// Who makes sure that no sibling runs anything but a wait loop during a window.
 #[derive(Debug)]
@@ -20,7 +20,7 @@ pub(super) enum Consent<K> {
     /// This CPU asks them; the callback sends an interrupt.
     Ask(K),
     /// A rendezvous: they wait in it.
-    Meeting,
+    Rendezvous,
     /// Nobody else runs.
     Alone,
 }
@@ -69,15 +69,15 @@ impl<const CPUS: usize> CacheSync<CPUS> {
         let held = record.epoch.load(Ordering::Relaxed);
         let well = Gist::from_word(record.gist.load(Ordering::Relaxed)).is_without_error();
         record.epoch.store(holds, Ordering::Relaxed);
-        let meeting = match consent {
+        let rendezvous = match consent {
             // What it needed when it came in line is told until it needs something again.
-            Consent::Meeting if held == holds && outcome.path == Path::InSync && well => {
+            Consent::Rendezvous if held == holds && outcome.path == Path::InSync && well => {
                 return outcome;
             }
-            Consent::Meeting => slot.summoned(),
-            Consent::Ask(_) | Consent::Alone => NO_MEETING,
+            Consent::Rendezvous => slot.summoned(),
+            Consent::Ask(_) | Consent::Alone => NO_RENDEZVOUS,
         };
-        outcome.store(record, meeting);
+        outcome.store(record, rendezvous);
         outcome
     }
 

@@ -9,8 +9,8 @@ use crate::delta::Changes;
 use crate::error::Error;
 use crate::program::masked;
 use crate::rendezvous::peers::Peers;
-use crate::rendezvous::{Agenda, Attended, Late, NoMeeting};
-use crate::report::{NO_MEETING, Outcome, Path};
+use crate::rendezvous::{Agenda, Attended, Late, NoRendezvous};
+use crate::report::{NO_RENDEZVOUS, Outcome, Path};
 use crate::snapshot::Snapshot;
 
 /// How this CPU's part in a rendezvous went.
@@ -147,16 +147,16 @@ impl<const CPUS: usize> CacheSync<CPUS> {
     ) -> (Attended, Work) {
         let peers = self.peers(decided, number);
         let called = self.gate.called(peers);
-        // Before this CPU has arrived: once it is done, the next meeting may be about something else.
+        // Before this CPU has arrived: once it is done, the next rendezvous may be about something else.
         let work = self.work();
-        let meeting = match called {
-            Ok(meeting) => meeting,
+        let rendezvous = match called {
+            Ok(rendezvous) => rendezvous,
             Err(nothing) => return (nothing, work),
         };
         let attended = masked(cpu, |cpu| {
             let mut compared = Compared::nothing(decided, peers);
             self.compare_early(cpu, &mut compared);
-            self.gate.attend(peers, cpu, meeting, |cpu, turn| {
+            self.gate.attend(peers, cpu, rendezvous, |cpu, turn| {
                 self.take_turn(cpu, &mut compared, turn);
             })
         });
@@ -184,7 +184,7 @@ impl<const CPUS: usize> CacheSync<CPUS> {
         }
     }
 
-    /// Writes down that a meeting was carried out without this CPU: the next has to bring it in line.
+    /// Writes down that a rendezvous was carried out without this CPU: the next has to bring it in line.
     fn left_behind(&self, peers: Peers<'_>, path: Path, error: Option<Error>) {
         let outcome = Outcome {
             path,
@@ -194,7 +194,7 @@ impl<const CPUS: usize> CacheSync<CPUS> {
         };
         if let Some(slot) = peers.mine() {
             slot.record.epoch.store(0, Ordering::Relaxed);
-            outcome.store(&slot.record, NO_MEETING);
+            outcome.store(&slot.record, NO_RENDEZVOUS);
         }
     }
 
@@ -229,7 +229,7 @@ impl<const CPUS: usize> CacheSync<CPUS> {
         }
         let (summary, stuck) = match (met, summary) {
             (Ok(stuck), Some(summary)) => (summary, stuck),
-            (Err(NoMeeting::Missing(Late { count, first })), _) => {
+            (Err(NoRendezvous::Missing(Late { count, first })), _) => {
                 let error = Error::Missing { count, first };
                 log::warn!("{error}\n{}", self.report());
                 return Err(error);

@@ -10,7 +10,7 @@ use crate::delta::Changes;
 use crate::policy::AmdFixed;
 use crate::report::{Outcome, Path};
 
-/// What a meeting is about, as the word of the gate.
+/// What a rendezvous is about, as the word of the gate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u32)]
 pub(super) enum Work {
@@ -33,7 +33,7 @@ impl Work {
 }
 
 impl<const CPUS: usize> CacheSync<CPUS> {
-    /// What the meeting that was called is about.
+    /// What the rendezvous that was called is about.
     pub(super) fn work(&self) -> Work {
         Work::from_word(self.gate.work.load(Ordering::Acquire))
     }
@@ -54,7 +54,7 @@ impl<const CPUS: usize> CacheSync<CPUS> {
         if self.work() == Work::Check {
             self.check_step(cpu, compared);
         } else {
-            let _ = self.bring_in_line(cpu, compared, Consent::<fn(usize)>::Meeting);
+            let _ = self.bring_in_line(cpu, compared, Consent::<fn(usize)>::Rendezvous);
         }
     }
 

@@ -6,7 +6,7 @@ use super::CacheSync;
 use crate::atomic::Ordering;
 use crate::error::Error;
 use crate::rendezvous::slot::Slot;
-use crate::report::{Gist, NO_MEETING};
+use crate::report::{Gist, NO_RENDEZVOUS};
 
 /// What came of a rendezvous in which everybody finished.
 #[must_use = "CPUs that are still out of sync are counted here"]
@@ -53,9 +53,9 @@ impl fmt::Display for Summary {
 }
 
 impl<const CPUS: usize> CacheSync<CPUS> {
-    /// What came of the meeting `me` just led.
+    /// What came of the rendezvous `me` just led.
     pub(super) fn summary(&self, me: usize) -> Summary {
-        let number = self.slot(me).map_or(NO_MEETING, Slot::summoned);
+        let number = self.slot(me).map_or(NO_RENDEZVOUS, Slot::summoned);
         let mut summary = Summary {
             epoch: self.target.epoch(),
             cpus: 0,
@@ -66,7 +66,7 @@ impl<const CPUS: usize> CacheSync<CPUS> {
             let gist = Gist::from_word(slot.record.gist.load(Ordering::Acquire));
             let gone = gist.path().is_none() && !slot.state().may_run();
             if slot.summoned() == number && !gone {
-                let acted = gist.meeting() == number;
+                let acted = gist.rendezvous() == number;
                 summary.cpus += 1;
                 summary.differed += u32::from(acted && !gist.changes().is_empty());
                 summary.out_of_sync += u32::from(!slot.holds(summary.epoch));

@@ -4,7 +4,7 @@
 
 use std::hint::black_box;
 
-use mtrr_pat::layout::{DefaultType, Outcome, Region, Scratch, scratch_len};
+use mtrr_pat::layout::{DefaultType, Region, Scratch, Solution, scratch_len};
 use mtrr_pat::memtype::MemType;
 use mtrr_pat::ranges::PhysBits;
 
@@ -62,7 +62,7 @@ fn least_damage_takes_at_most_16_kib_of_stack() {
             let mut relaxed = false;
             most = most.max(bytes_taken(|| {
                 let outcome = black_box(&wanted).plan_least_damage(&mut scratch);
-                relaxed = matches!(outcome, Ok(Outcome::Relaxed { .. }));
+                relaxed = matches!(outcome, Ok(Solution::Relaxed { .. }));
             }));
             assert!(relaxed || have == 40);
         }

@@ -5,7 +5,7 @@ use std::fs;
 use std::path::Path;
 
 use mtrr_pat::compare::SameMap;
-use mtrr_pat::layout::{DefaultType, Edit, FixedRanges, Outcome, Region, Unlisted};
+use mtrr_pat::layout::{DefaultType, Edit, FixedRanges, Region, Solution, Unlisted};
 use mtrr_pat::memtype::MemType;
 use mtrr_pat::ranges::PhysBits;
 use mtrr_pat::regs::{MtrrCap, MtrrDefType, SysCfg, VariableMtrr};
@@ -90,12 +90,12 @@ fn compare(name: &str, facts: &Value, key: &str, problem: &Problem, default: Mem
     let outcome = wanted.plan().expect("the map is sound");
     check(problem, &outcome, 40);
     match outcome {
-        Outcome::Exact(plan) => assert_eq!(plan.registers().len() as u64, want),
+        Solution::Exact(plan) => assert_eq!(plan.registers().len() as u64, want),
         other => panic!("{name}: {other:?}"),
     }
     let few = wanted.keep_free(41 - want as usize).plan();
     let (need, have) = (want as usize, want as usize - 1);
-    assert_eq!(few, Ok(Outcome::Impossible { need, have }), "{name}");
+    assert_eq!(few, Ok(Solution::Impossible { need, have }), "{name}");
     1
 }
 
@@ -149,16 +149,16 @@ fn same_map(name: &str, facts: &Value) {
         .filter(|range| range.valid())
         .count();
     let edit = Edit::of(&snapshot).expect("the MTRRs are on");
-    let Ok(Outcome::Exact(plan)) = edit.replan() else {
+    let Ok(Solution::Exact(plan)) = edit.replan() else {
         panic!("{name}: forty registers are enough");
     };
-    check(&problem, &Outcome::Exact(plan), used);
+    check(&problem, &Solution::Exact(plan), used);
     assert_eq!(
         edit.target(&plan).unwrap().same_map(&snapshot),
         SameMap::Same
     );
     // In place, nothing changes.
-    let Ok(Outcome::Exact(plan)) = edit.plan() else {
+    let Ok(Solution::Exact(plan)) = edit.plan() else {
         panic!("{name}: nothing was asked");
     };
     assert_eq!(edit.target(&plan).unwrap(), snapshot);

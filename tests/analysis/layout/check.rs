@@ -1,7 +1,7 @@
 //! Random questions, and the check of answers by the evaluator of the lookup tests.
 
 use mtrr_pat::layout::{
-    FixedRanges, Kind, Lost, Outcome, Plan, Priority, Region, RegionMap, Unlisted, Want,
+    FixedRanges, Kind, Lost, Plan, Priority, Region, RegionMap, Solution, Unlisted, Want,
 };
 use mtrr_pat::memtype::MemType;
 use mtrr_pat::regs::{MtrrCap, MtrrDefType, SysCfg};
@@ -76,9 +76,9 @@ pub fn losses_by_page(problem: &Problem, plan: &Plan) -> Lost {
 }
 
 /// Checks whatever came out.
-pub fn check(problem: &Problem, outcome: &Outcome, available: usize) {
+pub fn check(problem: &Problem, outcome: &Solution, available: usize) {
     match outcome {
-        Outcome::Exact(plan) => {
+        Solution::Exact(plan) => {
             assert!(plan.registers().len() <= available);
             assert_eq!(
                 losses_by_page(problem, plan),
@@ -86,12 +86,12 @@ pub fn check(problem: &Problem, outcome: &Outcome, available: usize) {
                 "{problem:?}"
             );
         }
-        Outcome::Relaxed { plan, lost } => {
+        Solution::Relaxed { plan, lost } => {
             assert!(plan.registers().len() <= available);
             assert_eq!(losses_by_page(problem, plan), *lost, "{problem:?}");
             assert!(lost.total() > 0);
         }
-        Outcome::Impossible { need, have } => {
+        Solution::Impossible { need, have } => {
             assert_eq!(*have, available);
             assert!(need > have, "{problem:?}");
         }

@@ -1,7 +1,7 @@
 //! Edits of a running machine, judged page by page.
 
 use mtrr_pat::layout::{
-    DefaultType, Edit, Flaw, LayoutError, Outcome, Plan, Priority, Region, Scratch, scratch_len,
+    DefaultType, Edit, Flaw, LayoutError, Plan, Priority, Region, Scratch, Solution, scratch_len,
 };
 use mtrr_pat::memtype::MemType;
 use mtrr_pat::overlap::MtrrType;
@@ -33,9 +33,9 @@ fn machine(width: u8, vcnt: u64, default: MemType, blocks: &[(u64, u64, MemType)
     snapshot
 }
 
-fn exact(outcome: Result<Outcome, LayoutError>) -> Plan {
+fn exact(outcome: Result<Solution, LayoutError>) -> Plan {
     match outcome {
-        Ok(Outcome::Exact(plan)) => plan,
+        Ok(Solution::Exact(plan)) => plan,
         other => panic!("{other:?}"),
     }
 }
@@ -244,10 +244,10 @@ fn too_few_registers_even_so() {
     edit.default_type(DefaultType::Given(UC))
         .set(framebuffer)
         .expect("sound");
-    assert_eq!(edit.plan(), Ok(Outcome::Impossible { need: 3, have: 2 }));
+    assert_eq!(edit.plan(), Ok(Solution::Impossible { need: 3, have: 2 }));
     let mut scratch = [Scratch::EMPTY; scratch_len(2, PhysBits::MAX)];
     match edit.replan_least_damage(&mut scratch) {
-        Ok(Outcome::Relaxed { plan, lost }) => {
+        Ok(Solution::Relaxed { plan, lost }) => {
             assert_eq!((lost.high, lost.normal, lost.low), (0, 0, 0x1000_0000));
             let losses: Vec<_> = edit.losses(&plan).collect();
             assert_eq!(losses.len(), 1);
@@ -346,12 +346,12 @@ fn random_edits_change_what_was_asked_and_nothing_else() {
             edit.replan()
         };
         let plan = match outcome.expect("a sound map") {
-            Outcome::Exact(plan) => plan,
-            Outcome::Impossible { need, have } => {
+            Solution::Exact(plan) => plan,
+            Solution::Impossible { need, have } => {
                 assert!(need > have);
                 continue;
             }
-            Outcome::Relaxed { .. } => panic!("not asked for"),
+            Solution::Relaxed { .. } => panic!("not asked for"),
         };
         solved += 1;
         let target = edit.target(&plan).unwrap();
@@ -410,9 +410,9 @@ fn any_register_content_has_an_answer() {
             edit.replan_least_damage(&mut scratch),
         ] {
             match outcome.expect("a sound map") {
-                Outcome::Exact(plan) => assert!(plan.registers().len() <= boot.variable_count()),
-                Outcome::Relaxed { lost, .. } => assert!(lost.total() > 0),
-                Outcome::Impossible { need, have } => assert!(need > have),
+                Solution::Exact(plan) => assert!(plan.registers().len() <= boot.variable_count()),
+                Solution::Relaxed { lost, .. } => assert!(lost.total() > 0),
+                Solution::Impossible { need, have } => assert!(need > have),
             }
         }
     }

@@ -1,6 +1,6 @@
 //! The exact question against the textbook programme and the evaluator.
 
-use mtrr_pat::layout::{DefaultType, Outcome, Region, Unlisted};
+use mtrr_pat::layout::{DefaultType, Region, Solution, Unlisted};
 use mtrr_pat::memtype::MemType;
 
 use super::check::{any_problem, any_type, check};
@@ -17,12 +17,12 @@ fn agrees(problem: &Problem, default: MemType) {
     assert_eq!(count as u64, want, "default {default}: {problem:x?}");
     let outcome = wanted.plan().expect("the map is sound");
     match &outcome {
-        Outcome::Exact(plan) => {
+        Solution::Exact(plan) => {
             assert_eq!(plan.registers().len() as u64, want);
             assert_eq!(plan.default_type(), default);
         }
-        Outcome::Impossible { need, .. } => assert_eq!(*need as u64, want),
-        Outcome::Relaxed { .. } => panic!("not asked for"),
+        Solution::Impossible { need, .. } => assert_eq!(*need as u64, want),
+        Solution::Relaxed { .. } => panic!("not asked for"),
     }
     check(problem, &outcome, 40);
 }
@@ -51,9 +51,9 @@ fn every_default_at_once() {
         }
         let least = all.into_iter().min().expect("there are five");
         match wanted.plan().expect("the map is sound") {
-            Outcome::Exact(plan) => assert_eq!(plan.registers().len() as u64, least),
-            Outcome::Impossible { need, .. } => assert_eq!(need as u64, least),
-            Outcome::Relaxed { .. } => panic!("not asked for"),
+            Solution::Exact(plan) => assert_eq!(plan.registers().len() as u64, least),
+            Solution::Impossible { need, .. } => assert_eq!(need as u64, least),
+            Solution::Relaxed { .. } => panic!("not asked for"),
         }
     }
 }

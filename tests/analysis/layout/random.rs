@@ -1,7 +1,7 @@
 //! Properties of the answers on random questions, solvable or not.
 
 use mtrr_pat::layout::{
-    DefaultType, Flaw, LayoutError, Lost, Outcome, Region, RegionMap, Scratch, Wanted, scratch_len,
+    DefaultType, Flaw, LayoutError, Lost, Region, RegionMap, Scratch, Solution, Wanted, scratch_len,
 };
 use mtrr_pat::memtype::MemType;
 use mtrr_pat::ranges::PhysBits;
@@ -34,12 +34,12 @@ fn damage_falls_with_the_number_of_registers() {
             let outcome = wanted.plan_least_damage(&mut scratch).expect("sound");
             check(&problem, &outcome, have);
             let now = match outcome {
-                Outcome::Exact(_) => Some((0, 0, 0)),
-                Outcome::Relaxed { plan, lost } => {
+                Solution::Exact(_) => Some((0, 0, 0)),
+                Solution::Relaxed { plan, lost } => {
                     assert_eq!(wanted.lost(&plan), lost);
                     Some(key(&lost))
                 }
-                Outcome::Impossible { .. } => None,
+                Solution::Impossible { .. } => None,
             };
             match (last, now) {
                 (Some(last), Some(now)) => assert!(now <= last, "{problem:x?}"),
@@ -109,9 +109,9 @@ fn random_problems_never_have_a_wrong_answer() {
             Ok(outcome) => {
                 check(&problem, &outcome, available);
                 outcomes[match outcome {
-                    Outcome::Exact(_) => 0,
-                    Outcome::Relaxed { .. } => 1,
-                    Outcome::Impossible { .. } => 2,
+                    Solution::Exact(_) => 0,
+                    Solution::Relaxed { .. } => 1,
+                    Solution::Impossible { .. } => 2,
                 }] += 1;
             }
             Err(error) => {
@@ -189,23 +189,23 @@ fn refused_questions() {
     assert_eq!(without.fewest(), Err(LayoutError::NoWriteCombining));
     // The other question may give it up.
     let relaxed = without.plan_least_damage(&mut scratch);
-    assert!(matches!(relaxed, Ok(Outcome::Relaxed { lost, .. }) if lost.total() == PAGE));
+    assert!(matches!(relaxed, Ok(Solution::Relaxed { lost, .. }) if lost.total() == PAGE));
     let default = without.default_type(DefaultType::Given(MemType::WriteCombining));
     let refused = default.plan_least_damage(&mut scratch);
     assert_eq!(refused, Err(LayoutError::NoWriteCombining));
     // More kept free than there are: nothing is available.
     let none = Wanted::new(&wc, bits, 2).keep_free(5).plan();
-    assert_eq!(none, Ok(Outcome::Impossible { need: 1, have: 0 }));
+    assert_eq!(none, Ok(Solution::Impossible { need: 1, have: 0 }));
     // Nothing wanted at all, and nothing but one region over everything.
     let empty = Wanted::new(&[], bits, 0).plan();
-    assert!(matches!(empty, Ok(Outcome::Exact(plan)) if plan.registers().is_empty()));
+    assert!(matches!(empty, Ok(Solution::Exact(plan)) if plan.registers().is_empty()));
     let all = [Region::ram(0, bits.end(), MemType::WriteThrough)];
     assert!(matches!(
         Wanted::new(&all, bits, 0).plan(),
-        Ok(Outcome::Exact(_))
+        Ok(Solution::Exact(_))
     ));
     let given = Wanted::new(&all, bits, 1).default_type(DefaultType::Given(MemType::WriteBack));
-    assert!(matches!(given.plan(), Ok(Outcome::Exact(plan)) if plan.registers().len() == 1));
+    assert!(matches!(given.plan(), Ok(Solution::Exact(plan)) if plan.registers().len() == 1));
 }
 
 /// Painting in any order, against a list searched from the end.

@@ -1,6 +1,6 @@
 //! Maps of a few pages against brute force.
 
-use mtrr_pat::layout::{DefaultType, Lost, Outcome, Scratch, Unlisted, scratch_len};
+use mtrr_pat::layout::{DefaultType, Lost, Scratch, Solution, Unlisted, scratch_len};
 use mtrr_pat::memtype::MemType;
 
 use super::brute;
@@ -77,13 +77,13 @@ fn damages_agree(problem: &Problem, least: &[u8], most: usize, scratch: &mut [Sc
                 (a, b) => a.or(b),
             };
             match (&outcome, want) {
-                (Outcome::Exact(_), Some((0, 0, 0))) => {}
-                (Outcome::Relaxed { plan, lost: got }, Some(want)) => {
+                (Solution::Exact(_), Some((0, 0, 0))) => {}
+                (Solution::Relaxed { plan, lost: got }, Some(want)) => {
                     assert_eq!(*got, lost(want), "{have} {problem:x?}");
                     let used = plan.registers().len();
                     assert!(used == 0 || brute[rank][used - 1] != Some(want));
                 }
-                (Outcome::Impossible { need, .. }, None) => {
+                (Solution::Impossible { need, .. }, None) => {
                     let first = brute[rank].iter().position(Option::is_some);
                     assert!(first.is_none_or(|first| first == *need));
                 }
@@ -92,9 +92,9 @@ fn damages_agree(problem: &Problem, least: &[u8], most: usize, scratch: &mut [Sc
         }
         let outcome = problem.wanted(have).plan_least_damage(scratch);
         match outcome.expect("the map is sound") {
-            Outcome::Exact(_) => assert_eq!(free, Some((0, 0, 0))),
-            Outcome::Relaxed { lost: got, .. } => assert_eq!(Some(got), free.map(lost)),
-            Outcome::Impossible { .. } => panic!("default UC is always bearable"),
+            Solution::Exact(_) => assert_eq!(free, Some((0, 0, 0))),
+            Solution::Relaxed { lost: got, .. } => assert_eq!(Some(got), free.map(lost)),
+            Solution::Impossible { .. } => panic!("default UC is always bearable"),
         }
     }
 }

@@ -10,8 +10,8 @@ use super::{CORES, Lived, THREADS, When, Wrong, smm_map};
 use crate::common::{assert_cpu, outcome};
 
 impl Lived<'_> {
-    /// A meeting that works, names the stuck one, or names the missing one and changes nothing.
-    pub(super) fn judge_meeting(
+    /// A rendezvous that works, names the stuck one, or names the missing one and changes nothing.
+    pub(super) fn judge_rendezvous(
         &self,
         boot: &mut SimCpu<'_>,
         meet: fn(&Self, &mut SimCpu<'_>) -> Result<(), Error>,
@@ -47,7 +47,7 @@ impl Lived<'_> {
     /// What must hold of every CPU at any time when nobody is at work.
     pub(super) fn judge(&self, boot: &mut SimCpu<'_>, at: &str) {
         let life = self.life;
-        // Whoever is still on its way out of a meeting gets there.
+        // Whoever is still on its way out of a rendezvous gets there.
         boot.wait_until(self.machine.time(0) + 1_000_000_000);
         let lost = self.lost.lock().unwrap().clone();
         let report: Vec<CpuReport> = self.kernel.sync.report().cpus().collect();
@@ -111,7 +111,7 @@ impl Lived<'_> {
         }
     }
 
-    /// After two more meetings everybody who came is in line.
+    /// After two more rendezvous everybody who came is in line.
     pub(super) fn judge_end(&self) {
         let off: Vec<usize> = self
             .kernel

@@ -4,7 +4,7 @@
 
 use libfuzzer_sys::fuzz_target;
 use mtrr_pat::layout::{
-    DefaultType, Edit, FixedRanges, Kind, Outcome, Priority, Region, Scratch, Unlisted, Want,
+    DefaultType, Edit, FixedRanges, Kind, Priority, Region, Scratch, Solution, Unlisted, Want,
     scratch_len,
 };
 use mtrr_pat::memtype::MemType;
@@ -158,7 +158,7 @@ fn edits(bytes: &mut Bytes) {
         }
     }
     for outcome in [edit.plan(), edit.replan()] {
-        if let Ok(Outcome::Exact(plan)) = outcome {
+        if let Ok(Solution::Exact(plan)) = outcome {
             assert!(plan.registers().len() <= boot.variable_count());
             let target = edit.target(&plan).unwrap();
             for region in edit.regions() {

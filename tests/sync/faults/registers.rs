@@ -40,7 +40,7 @@ fn try_bring_up(mode: Resync, scope: MtrrScope, faults: &[(At, What)]) -> Ended 
     live(mode, scope, faults, 0).1
 }
 
-/// An AP that differs in one register, after so many meetings more.
+/// An AP that differs in one register, after so many rendezvous more.
 fn one_differs_then(
     mode: Resync,
     scope: MtrrScope,
@@ -52,7 +52,7 @@ fn one_differs_then(
     live_with(aps, mode, scope, faults, resyncs).1
 }
 
-/// Brings AP 1 up, and leads so many meetings more: what became of it at first, and in the end.
+/// Brings AP 1 up, and leads so many rendezvous more: what became of it at first, and in the end.
 fn live(mode: Resync, scope: MtrrScope, faults: &[(At, What)], resyncs: usize) -> (Ended, Ended) {
     live_with(another_map(), mode, scope, faults, resyncs)
 }

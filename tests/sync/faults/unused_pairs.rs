@@ -31,7 +31,7 @@ fn bring_up(
     bring_up_and_meet(how, have, faults, 0)
 }
 
-/// The same, and so many meetings more.
+/// The same, and so many rendezvous more.
 fn bring_up_and_meet(
     (mode, scope): (Resync, MtrrScope),
     have: Snapshot,
@@ -101,7 +101,7 @@ fn a_write_that_faults_leaves_the_right_map() {
 }
 
 /// Firmware changes a register outside the plan in the window: the map is not right, whatever else
-/// there is to complain of. The next meeting makes it so, and then the pair is all.
+/// there is to complain of. The next rendezvous makes it so, and then the pair is all.
 #[test]
 fn a_map_that_was_altered_meanwhile_is_not_called_right() {
     everywhere(|how| {

@@ -92,7 +92,7 @@ impl Life {
         order
     }
 
-    /// One meeting, of all or without `other`, which is parked and started again.
+    /// One rendezvous, of all or without `other`, which is parked and started again.
     fn meet(&self, boot: &mut SimCpu<'_>, dice: &mut Dice, other: usize) {
         let kernel = &self.kernel;
         match dice.below(3) {

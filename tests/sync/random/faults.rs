@@ -1,4 +1,4 @@
-//! Things that go wrong in the middle of meetings: no CPU runs on part of a map, and the report says
+//! Things that go wrong in the middle of rendezvous: no CPU runs on part of a map, and the report says
 //! of each how it is.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -134,7 +134,7 @@ fn left_unused_pairs(outcome: &Outcome) -> bool {
     left(outcome) == Some(Left::UnusedPairs) && outcome.path != Path::Differs
 }
 
-/// One machine, in whose meetings one or two CPUs are struck.
+/// One machine, in whose rendezvous one or two CPUs are struck.
 struct Struck {
     machine: Machine,
     kernel: Kernel,

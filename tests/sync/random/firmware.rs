@@ -91,7 +91,7 @@ fn live(seed: u64, cores: usize, threads: usize, mode: Resync, faults: usize) {
             }
             judge(&kernel, &machine);
         }
-        // What one fault spoilt, another meeting repairs: no fault strikes twice.
+        // What one fault spoilt, another rendezvous repairs: no fault strikes twice.
         for _ in 0..faults {
             let _ = kernel.resync(boot).unwrap();
         }

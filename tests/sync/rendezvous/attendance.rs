@@ -1,4 +1,4 @@
-//! Who is counted when a meeting closes, and what its outcomes say.
+//! Who is counted when a rendezvous closes, and what its outcomes say.
 
 use std::sync::Mutex;
 
@@ -103,7 +103,7 @@ fn an_ap_that_comes_online_right_after_a_check_is_counted() {
 }
 
 #[test]
-fn a_cpu_that_is_gone_before_the_meeting_begins_is_not_counted() {
+fn a_cpu_that_is_gone_before_the_rendezvous_begins_is_not_counted() {
     for parks in [false, true] {
         let mut config = Config::new(3, 1);
         config.faults = vec![Fault::new(2, At::Start, What::Stuck)];

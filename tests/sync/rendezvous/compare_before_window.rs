@@ -1,4 +1,4 @@
-//! In a meeting all CPUs are compared at once, before any of them has its caches off, and only act
+//! In a rendezvous all CPUs are compared at once, before any of them has its caches off, and only act
 //! in turn; what a sibling's window changed meanwhile is seen.
 
 use crate::common::one_cpu::another_map;

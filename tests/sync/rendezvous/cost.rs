@@ -1,4 +1,4 @@
-//! What a meeting of 288 CPUs costs after S3, against the same under one lock: the benches' cases, in
+//! What a rendezvous of 288 CPUs costs after S3, against the same under one lock: the benches' cases, in
 //! virtual time, so the same on every host.
 #![allow(dead_code)] // the benches use more of these
 
@@ -25,7 +25,7 @@ fn ratio(machine: (usize, usize), flush: CacheFlush) -> (u64, usize) {
         (ours.broken, serialised.in_series),
         (0, machine.0 * machine.1)
     );
-    let ratio = serialised.meeting as f64 / ours.meeting as f64;
+    let ratio = serialised.rendezvous as f64 / ours.rendezvous as f64;
     (ratio.round() as u64, ours.in_series)
 }
 

@@ -1,4 +1,4 @@
-//! CPUs that are declared or polled for around the call of a meeting: whoever may be started is in it,
+//! CPUs that are declared or polled for around the call of a rendezvous: whoever may be started is in it,
 //! and whoever is in it sees all others.
 
 use crate::common::{Kernel, policy};
@@ -21,15 +21,15 @@ fn new_map() -> Snapshot {
 struct Run {
     machine: Machine,
     kernel: Kernel,
-    /// The boot CPU is about to call the meeting.
+    /// The boot CPU is about to call the rendezvous.
     calls: Word,
     /// CPU 3 was declared.
     declared: Word,
-    /// The meeting is over.
+    /// The rendezvous is over.
     over: Word,
     /// CPU 2 is in `attend`.
     attends: Word,
-    /// CPU 3 was declared, and the meeting called, while CPU 2 was interrupted in `attend`.
+    /// CPU 3 was declared, and the rendezvous called, while CPU 2 was interrupted in `attend`.
     overtaken: Word,
 }
 
@@ -68,7 +68,7 @@ impl Run {
 }
 
 /// The boot CPU loses time before its `op`-th instruction, as if SMM took it away. If that is in its
-/// call of a meeting, CPU 1 declares and starts CPU 3 meanwhile.
+/// call of a rendezvous, CPU 1 declares and starts CPU 3 meanwhile.
 fn change_while_another_is_declared(op: u64) -> (Run, Result<Summary, Error>) {
     let mut config = Config::new(2, 2);
     config.scope = MtrrScope::Thread;
@@ -113,7 +113,7 @@ fn start_another(run: &Run, ap: &mut SimCpu<'_>) {
 }
 
 #[test]
-fn a_cpu_declared_just_before_the_call_is_in_the_meeting() {
+fn a_cpu_declared_just_before_the_call_is_in_the_rendezvous() {
     let mut meant = 0;
     for op in 1..260 {
         let (run, met) = change_while_another_is_declared(op);
@@ -130,8 +130,8 @@ fn a_cpu_declared_just_before_the_call_is_in_the_meeting() {
     assert!(meant > 0, "no case was the one meant");
 }
 
-/// CPUs 1 and 2 poll for meetings; a device interrupts CPU 2 for 100 us, while the boot CPU declares
-/// its sibling CPU 3 and calls a meeting.
+/// CPUs 1 and 2 poll for rendezvous; a device interrupts CPU 2 for 100 us, while the boot CPU declares
+/// its sibling CPU 3 and calls a rendezvous.
 fn change_while_another_polls(phase: u64) -> (Run, Result<Summary, Error>) {
     let mut config = Config::new(1, 4);
     config.scope = MtrrScope::Thread;

@@ -39,7 +39,7 @@ fn live(mode: Resync, cpu: usize, op: u64) -> bool {
         let unheld = matches!(asked, Some(Error::SiblingsNotHeld { .. }));
         assert!(!unheld, "CPU {cpu}, op {op}");
         // The others give up a CPU that is away while they wait for it: only that one, or, where its
-        // turn came first, only its sibling is left for the next meeting.
+        // turn came first, only its sibling is left for the next rendezvous.
         let mut led = kernel.resync(boot);
         for _ in 0..4 {
             let why = format!("{mode:?}, CPU {cpu}, op {op}: {led:?}");

@@ -50,7 +50,7 @@ fn with_cpu_2_stuck() -> Config {
 }
 
 #[test]
-fn nobody_healthy_is_unfinished_after_an_aborted_meeting_baton() {
+fn nobody_healthy_is_unfinished_after_an_aborted_rendezvous_baton() {
     let mut bad = Vec::new();
     for threads in [1, 2] {
         for mode in MODES {
@@ -71,7 +71,7 @@ fn nobody_healthy_is_unfinished_after_an_aborted_meeting_baton() {
 }
 
 #[test]
-fn nobody_healthy_is_unfinished_after_an_aborted_meeting_free() {
+fn nobody_healthy_is_unfinished_after_an_aborted_rendezvous_free() {
     let mut bad = Vec::new();
     for threads in [1, 2] {
         for seed in 0..20 {
@@ -198,10 +198,10 @@ fn who_was_left_behind_in_a_change_is_not_counted_online() {
     });
 }
 
-/// A CPU that leaves an aborted meeting late disturbs none that follows, whenever it is kept away;
+/// A CPU that leaves an aborted rendezvous late disturbs none that follows, whenever it is kept away;
 /// and nobody healthy stays unfinished.
 #[test]
-fn a_cpu_that_leaves_late_disturbs_no_later_meeting() {
+fn a_cpu_that_leaves_late_disturbs_no_later_rendezvous() {
     for threads in [1, 2] {
         for mode in MODES {
             for away in [5_000_000_000, 25_000_000_000, 90_000_000_000] {

@@ -154,8 +154,8 @@ fn no_window_opens_once_they_are_started() {
     );
 }
 
-/// A CPU of unknown place that is refused while a meeting is open: afterwards all places are known,
-/// and CPU 2, which differs, needs no meeting.
+/// A CPU of unknown place that is refused while a rendezvous is open: afterwards all places are known,
+/// and CPU 2, which differs, needs no rendezvous.
 #[test]
 fn a_start_that_is_refused_leaves_nobody_of_unknown_place() {
     let mut config = Config::new(3, 2);

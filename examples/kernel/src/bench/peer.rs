@@ -14,7 +14,7 @@ use mtrr_pat::regs::MsrAddr;
 static TARGET: Racy<RegFile> = Racy::new(RegFile::EMPTY);
 static LOCK: AtomicU32 = AtomicU32::new(0);
 
-/// A meeting: how many CPUs have arrived and are done, and how many meetings have begun and ended.
+/// A rendezvous: how many CPUs have arrived and are done, and how many rendezvous have begun and ended.
 static ARRIVED: AtomicU32 = AtomicU32::new(0);
 static DONE: AtomicU32 = AtomicU32::new(0);
 static BEGUN: AtomicU32 = AtomicU32::new(0);
@@ -38,26 +38,26 @@ pub fn program_alone(cpu: &mut impl CpuOps) {
     set_pat(cpu, target.pat);
 }
 
-/// An AP's part of a meeting.
+/// An AP's part of a rendezvous.
 pub fn attend(cpu: &mut impl CpuOps) {
-    let meeting = ENDED.load(Acquire) + 1;
+    let rendezvous = ENDED.load(Acquire) + 1;
     ARRIVED.fetch_add(1, AcqRel);
-    until(&BEGUN, meeting);
+    until(&BEGUN, rendezvous);
     program_alone(cpu);
     DONE.fetch_add(1, AcqRel);
-    until(&ENDED, meeting);
+    until(&ENDED, rendezvous);
 }
 
 /// The boot CPU's part; it has asked the others to attend.
 pub fn lead(cpu: &mut impl CpuOps, cpus: u32) {
-    let meeting = ENDED.load(Relaxed) + 1;
+    let rendezvous = ENDED.load(Relaxed) + 1;
     until(&ARRIVED, cpus - 1);
-    BEGUN.store(meeting, Release);
+    BEGUN.store(rendezvous, Release);
     program_alone(cpu);
     until(&DONE, cpus - 1);
     ARRIVED.store(0, Relaxed);
     DONE.store(0, Relaxed);
-    ENDED.store(meeting, Release);
+    ENDED.store(rendezvous, Release);
 }
 
 fn until(word: &AtomicU32, value: u32) {

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use super::hold::ask;
 use super::*;
 
-/// CPU 0 leads, CPU 1 on another core attends `looks` times; returns how the meeting went and
+/// CPU 0 leads, CPU 1 on another core attends `looks` times; returns how the rendezvous went and
 /// what CPU 1 got each time.
 fn two_meet(name: &str, leader: Ticks, looks: usize) -> BTreeSet<String> {
     outcomes(name, None, move || {
@@ -56,7 +56,7 @@ fn a_gathering_that_times_out_changes_nothing_and_one_that_does_not_changes_all(
     }
 }
 
-/// CPU 1 attends twice from its first kick on, while CPU 0 leads a meeting per entry of `patience`.
+/// CPU 1 attends twice from its first kick on, while CPU 0 leads a rendezvous per entry of `patience`.
 fn kicked(name: &str, preemptions: Option<usize>, patience: &'static [u64]) -> BTreeSet<String> {
     outcomes(name, preemptions, move || {
         let machine = Machine::running([0, 1]);
@@ -94,7 +94,7 @@ fn kicked(name: &str, preemptions: Option<usize>, patience: &'static [u64]) -> B
 }
 
 #[test]
-fn a_cpu_that_is_late_for_one_meeting_attends_the_next() {
+fn a_cpu_that_is_late_for_one_rendezvous_attends_the_next() {
     let seen = kicked("late", Some(3), &[0, 0]);
     assert_eq!(
         seen,

@@ -72,9 +72,9 @@ fn a_cpu_of_unknown_place_and_any_window_exclude_each_other() {
 }
 
 #[test]
-fn a_cpu_started_during_a_meeting_is_counted_or_kept_out() {
+fn a_cpu_started_during_a_rendezvous_is_counted_or_kept_out() {
     for patience in [0, 1] {
-        let seen = outcomes("started in a meeting", None, move || {
+        let seen = outcomes("started in a rendezvous", None, move || {
             let machine = Machine::running([0, 1]);
             machine.slots[1].set_state(CpuState::Absent);
             let starting = loom::thread::spawn({
@@ -105,11 +105,11 @@ fn a_cpu_started_during_a_meeting_is_counted_or_kept_out() {
         assert_eq!(
             seen,
             set([
-                // Both went back: the CPU for the meeting, the meeting for the CPU.
-                "(Err(\"missing\"), Err(Meeting), NotNow)",
+                // Both went back: the CPU for the rendezvous, the rendezvous for the CPU.
+                "(Err(\"missing\"), Err(Rendezvous), NotNow)",
                 "(Err(\"missing\"), Ok(()), Aborted)",
                 "(Err(\"missing\"), Ok(()), NotNow)",
-                "(Ok(()), Err(Meeting), NotNow)",
+                "(Ok(()), Err(Rendezvous), NotNow)",
                 "(Ok(()), Ok(()), Done)",
                 "(Ok(()), Ok(()), NotNow)",
             ])

@@ -52,7 +52,7 @@ fn a_cpu_that_is_up_has_read_it() {
     assert_eq!(seen, set(["true", "false"]));
 }
 
-/// A CPU that has read it says which one it holds before it is up, so the next meeting knows.
+/// A CPU that has read it says which one it holds before it is up, so the next rendezvous knows.
 #[test]
 fn what_a_cpu_holds_is_known_when_it_is_up() {
     let seen = outcomes("counted", None, || {
