@@ -8,6 +8,7 @@ use mtrr_pat::routing::Routing;
 
 use super::digits::Digits;
 use super::kernel_lines::Subject;
+use super::kernel_map::KernelMap;
 use super::page_types::PageTypes;
 use super::quote::quoted;
 use super::states::State;
@@ -254,6 +255,8 @@ pub struct Dump {
     pub incorrect_mask: bool,
     /// What the kernel itself worked out of its variable ranges ("reg 0, base: ..").
     pub listed: BTreeMap<u8, Listed>,
+    /// The map of types a kernel made of the registers.
+    pub kernel_map: KernelMap,
     /// How many variable ranges exist, in the words of a kernel.
     pub stated_count: Option<u8>,
     /// The list of variable ranges.
@@ -373,6 +376,7 @@ impl Dump {
             .any(|regs| regs.has_mtrr() || regs.pat.is_some() || regs.syscfg.is_some())
             && self.pat_after.is_none()
             && self.proc_mtrr.is_none()
+            && self.kernel_map.entries.is_empty()
             && !self.speaks()
     }
 

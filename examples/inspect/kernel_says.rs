@@ -280,7 +280,11 @@ fn pieces(mut start: u64, end: u64) -> Vec<String> {
 fn map_count(machine: &Machine) -> Answer {
     let count = machine.dump.stated_count;
     let count = count.map_or(String::new(), |n| format!("{n} variable ranges exist; "));
-    let meaning = format!("{count}this kernel (6.5 or later) prints which only when asked");
+    let which = match machine.dump.kernel_map.entries.is_empty() {
+        true => "this kernel (6.5 or later) prints which only when asked",
+        false => "the list that goes with it is the map the kernel made of them",
+    };
+    let meaning = format!("{count}{which}");
     (Severity::Info, meaning, String::new())
 }
 

@@ -15,6 +15,7 @@ mod found;
 mod grammar;
 mod hostile;
 mod kernel_lines;
+mod kernel_map;
 mod linux_mtrr;
 mod mail;
 mod missing;
