@@ -44,8 +44,8 @@ impl KernelMap {
         }
     }
 
-    /// Gives `regs` the fixed ranges, where it has none: entries inside the first MiB that are
-    /// counted as such, or all of them where none reaches beyond it.
+    /// Gives `regs` the fixed ranges it lacks: entries inside the first MiB that are counted as
+    /// such, or all of them where none reaches beyond it.
     pub fn fill_fixed(&self, regs: &mut Regs) {
         let reaches_over = |entry: &Entry| entry.start < FIXED_END && entry.end > FIXED_END;
         let count = match self.counts {
@@ -53,16 +53,22 @@ impl KernelMap {
             None if self.entries.values().any(reaches_over) => 0,
             None => u16::MAX,
         };
-        if regs.fixed_seen() || regs.fixed_enabled == Some(false) {
+        if regs.fixed_enabled == Some(false) {
             return;
         }
-        for (_, entry) in self
-            .entries
-            .range(..count)
-            .filter(|(_, e)| e.end <= FIXED_END)
-        {
-            regs.set_fixed_range(entry.start, entry.end - 1, entry.memtype.raw());
+        let mut listed = Regs::default();
+        let fixed = self.entries.range(..count).map(|(_, entry)| entry);
+        for entry in fixed.filter(|entry| entry.end <= FIXED_END) {
+            listed.set_fixed_range(entry.start, entry.end - 1, entry.memtype.raw());
             regs.fixed_enabled = Some(true);
+        }
+        for (own, listed) in regs.fixed.iter_mut().zip(listed.fixed) {
+            let gaps = listed.known & !own.known;
+            for byte in (0..8).filter(|byte| gaps >> byte & 1 == 1) {
+                let mask = 0xff << (byte * 8);
+                own.word = own.word & !mask | listed.word & mask;
+                own.known |= 1 << byte;
+            }
         }
     }
 

@@ -437,6 +437,9 @@ proptest! {
     #[test]
     fn what_lists_only_ranges_is_read_back(file in file()) {
         prop_assume!(file.variable.iter().any(Option::is_some));
+        // memcontrol does not number its lines: one like the line before is the same line.
+        let used: Vec<String> = file.variable.iter().flatten().map(|r| format!("{r:?}")).collect();
+        prop_assume!(used.windows(2).all(|pair| pair[0] != pair[1]));
         let file = File { enabled: true, fixed_enabled: true, ..file };
         let bits = file.bits.to_string();
         for text in [proc_mtrr(&file, false), proc_mtrr(&file, true)] {
