@@ -271,6 +271,10 @@ pub struct Dump {
     pub ram_end: Option<u64>,
     /// The layout in /proc/mtrr, when a more exact table was in the input too.
     pub proc_mtrr: Option<BTreeMap<u8, Variable>>,
+    /// How often each range of /proc/mtrr is in use, where that is more than once.
+    pub usage: BTreeMap<u8, u32>,
+    /// Words of a kernel's command line that are about memory types.
+    pub options: Vec<String>,
     /// The PAT the kernel wrote over the firmware's.
     pub pat_after: Option<u64>,
     /// The input says the processor has no PAT.

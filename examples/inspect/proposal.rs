@@ -67,7 +67,7 @@ fn lines(machine: &Machine, acting: &Snapshot, plan: &Plan) -> Result<Lines, Str
     if machine.is_listed() {
         return Err("which register holds what is not in the input: paste /proc/mtrr".into());
     }
-    echo::lines(acting, plan)
+    echo::lines(acting, plan, &machine.dump.usage)
 }
 
 /// The layout for the map of `machine` with `wants` in it.

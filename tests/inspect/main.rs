@@ -19,6 +19,7 @@ mod kernel_map;
 mod linux_mtrr;
 mod mail;
 mod missing;
+mod more_kinds;
 mod msr_lists;
 mod pages;
 mod partial;
