@@ -226,6 +226,8 @@ pub struct Listing {
     pub every: bool,
     /// Its heading came before it: it begins with its first range.
     pub headed: bool,
+    /// A debugger printed it.
+    pub debugger: bool,
     /// Its form leaves out what is off.
     pub used_only: bool,
     /// How many lines had been read with its last one.

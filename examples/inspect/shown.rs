@@ -55,7 +55,9 @@ impl Machine {
 
     /// What would show what is missing.
     pub fn ask_for(&self) -> &'static str {
-        if self.gaps.variable() && self.dump.listing.every {
+        if self.gaps.variable() && self.dump.listing.debugger {
+            "give all that `!mtrr` prints"
+        } else if self.gaps.variable() && self.dump.listing.every {
             "give the whole of `dmesg` (the lines of the list have no \"MTRR\" in them for grep to \
              find), or /proc/mtrr"
         } else if self.gaps.none_shown {

@@ -431,7 +431,10 @@ proptest! {
             .collect();
         same(&loops, &file, file.fixed_enabled)?;
         let enabled = File { enabled: true, ..file.clone() };
-        same(&windbg(&enabled), &enabled, file.fixed_enabled)?;
+        let text = windbg(&enabled);
+        same(&text, &enabled, file.fixed_enabled)?;
+        let reversed: String = text.lines().rev().map(|line| format!("{line}\n")).collect();
+        same(&reversed, &enabled, file.fixed_enabled)?;
     }
 
     #[test]

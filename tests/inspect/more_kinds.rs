@@ -89,6 +89,15 @@ fn values_of_two_cpus_with_their_0x_on_one_line() {
 }
 
 #[test]
+fn what_the_windows_debugger_printed_may_be_cut() {
+    let whole = String::from_utf8(post("233-windbg-mtrr")).unwrap();
+    let at = whole.find("Variable:").expect("the table");
+    let text = flat(&run(&[], &whole.as_bytes()[..at]).1);
+    assert!(text.contains("give all that `!mtrr` prints"), "{text}");
+    assert!(!text.contains("dmesg"), "{text}");
+}
+
+#[test]
 fn lines_of_other_kernels_and_drivers_are_answered() {
     for (line, meaning) in [
         (

@@ -24,6 +24,8 @@ fn wholes() -> Vec<(String, String)> {
     all.push(("u-boot".into(), U_BOOT.into()));
     all.push(("used to the last".into(), FULL.into()));
     all.push(("the map of 6.5".into(), KERNEL_MAP.into()));
+    let windbg = String::from_utf8(super::post("233-windbg-mtrr")).expect("text");
+    all.push(("windbg".into(), windbg));
     assert!(all.len() > 25, "{} dumps", all.len());
     all
 }
