@@ -98,6 +98,7 @@ fn as_machine(machine: &Machine, state: &State) -> Machine {
         // Another state came after it.
         records: state.listing.last_record + 1,
         listing: state.listing.clone(),
+        kernel_map: state.kernel_map.clone(),
         earlier: Vec::new(),
         proc_mtrr: None,
         ..machine.dump.clone()

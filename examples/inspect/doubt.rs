@@ -62,6 +62,22 @@ impl Doubt {
         }
     }
 
+    /// What the kernel's own map leaves `open`, and the fixed ranges that `regs` lacks.
+    pub fn of_list(open: Vec<(u64, u64)>, regs: &Regs) -> Self {
+        let low = gaps::unknown_fixed(regs);
+        let floor = if low.is_empty() && !regs.fixed_known() {
+            0
+        } else {
+            FIXED_END
+        };
+        let high = open.into_iter().map(|(start, end)| (start.max(floor), end));
+        let mut ranges: Vec<(u64, u64)> = low.into_iter().chain(high).collect();
+        ranges.retain(|(start, end)| start < end);
+        Self {
+            ranges: super::fill::merged(ranges),
+        }
+    }
+
     /// Whether anything in `start..end` is in doubt.
     pub fn touches(&self, start: u64, end: u64) -> bool {
         let after = self.ranges.partition_point(|range| range.1 <= start);

@@ -8,6 +8,7 @@ use mtrr_pat::routing::Routing;
 
 use super::digits::Digits;
 use super::kernel_lines::Subject;
+use super::kernel_map::KernelMap;
 use super::page_types::PageTypes;
 use super::quote::quoted;
 use super::states::State;
@@ -225,6 +226,8 @@ pub struct Listing {
     pub every: bool,
     /// Its heading came before it: it begins with its first range.
     pub headed: bool,
+    /// A debugger printed it.
+    pub debugger: bool,
     /// Its form leaves out what is off.
     pub used_only: bool,
     /// How many lines had been read with its last one.
@@ -254,6 +257,8 @@ pub struct Dump {
     pub incorrect_mask: bool,
     /// What the kernel itself worked out of its variable ranges ("reg 0, base: ..").
     pub listed: BTreeMap<u8, Listed>,
+    /// The map of types a kernel made of the registers.
+    pub kernel_map: KernelMap,
     /// How many variable ranges exist, in the words of a kernel.
     pub stated_count: Option<u8>,
     /// The list of variable ranges.
@@ -268,6 +273,10 @@ pub struct Dump {
     pub ram_end: Option<u64>,
     /// The layout in /proc/mtrr, when a more exact table was in the input too.
     pub proc_mtrr: Option<BTreeMap<u8, Variable>>,
+    /// How often each range of /proc/mtrr is in use, where that is more than once.
+    pub usage: BTreeMap<u8, u32>,
+    /// Words of a kernel's command line that are about memory types.
+    pub options: Vec<String>,
     /// The PAT the kernel wrote over the firmware's.
     pub pat_after: Option<u64>,
     /// The input says the processor has no PAT.
@@ -373,6 +382,7 @@ impl Dump {
             .any(|regs| regs.has_mtrr() || regs.pat.is_some() || regs.syscfg.is_some())
             && self.pat_after.is_none()
             && self.proc_mtrr.is_none()
+            && self.kernel_map.entries.is_empty()
             && !self.speaks()
     }
 

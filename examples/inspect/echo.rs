@@ -2,7 +2,7 @@
 //! on the way, and RAM stays cached, if the registers allow.
 
 use std::cmp::Reverse;
-use std::collections::{BinaryHeap, HashSet};
+use std::collections::{BTreeMap, BinaryHeap, HashSet};
 
 use mtrr_pat::layout::Plan;
 use mtrr_pat::lookup::MtrrMap;
@@ -77,7 +77,7 @@ pub struct Lines {
 ///
 /// # Errors
 /// Why it cannot be done on a running system.
-pub fn lines(acting: &Snapshot, plan: &Plan) -> Result<Lines, String> {
+pub fn lines(acting: &Snapshot, plan: &Plan, usage: &BTreeMap<u8, u32>) -> Result<Lines, String> {
     if acting.def_type.memtype() != Ok(plan.default_type()) {
         return Err("the default type would change, which /proc/mtrr cannot do".into());
     }
@@ -91,9 +91,46 @@ pub fn lines(acting: &Snapshot, plan: &Plan) -> Result<Lines, String> {
         .or_else(|| search(&start, &goal, &judge, Detours::With));
     let (steps, harm) = found.ok_or("no order of lines is accepted all the way")?;
     Ok(Lines {
-        lines: steps.iter().map(line).collect(),
+        lines: shell(start, &steps, usage),
         harm,
     })
+}
+
+/// The shell lines of `steps` from `state` on. A range goes when it was disabled as often as it is
+/// in use, which `usage` tells where it is more than once.
+fn shell(mut state: ProcMtrr, steps: &[Step], usage: &BTreeMap<u8, u32>) -> Vec<String> {
+    let mut usage = usage.clone();
+    let mut out = Vec::new();
+    for step in steps {
+        match step {
+            Step::Drop(index) => {
+                let count = usage.remove(&(*index as u8)).unwrap_or(1);
+                out.extend(repeated(line(step), count));
+                state.disable(*index);
+            }
+            Step::Add(block) => {
+                let before = state.clone();
+                state.add(*block);
+                let mut slots = before.slots.iter().zip(&state.slots);
+                let taken = slots.position(|(old, new)| old != new);
+                // One that grows keeps its users, and has one more.
+                if let Some(index) = taken.filter(|index| before.slots[*index].is_some()) {
+                    *usage.entry(index as u8).or_insert(1) += 1;
+                }
+                out.push(line(step));
+            }
+        }
+    }
+    out
+}
+
+/// `line` as often as it takes.
+fn repeated(line: String, count: u32) -> Vec<String> {
+    const MOST: u32 = 8;
+    match count {
+        0..=MOST => vec![line; count.max(1) as usize],
+        _ => vec![format!("for n in $(seq {count}); do {line}; done")],
+    }
 }
 
 /// The register file with the plan in it.

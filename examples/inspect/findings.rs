@@ -9,7 +9,7 @@ use mtrr_pat::snapshot::Snapshot;
 use super::causes;
 use super::changes::{self, Change};
 use super::differs;
-use super::gaps::Whole;
+use super::gaps::{Whole, spans};
 use super::kernel_lines::Subject;
 use super::kernel_says;
 use super::known;
@@ -211,6 +211,9 @@ fn incomplete(machine: &Machine) -> Option<Finding> {
     if machine.boot().is_some_and(|boot| boot.cap.is_none()) {
         return Some(no_register(machine));
     }
+    if machine.is_listed() {
+        return list_cut(machine);
+    }
     let gaps = &machine.gaps;
     let broken = &machine.dump.listing.broken;
     let only_broken = !gaps.none_shown
@@ -225,6 +228,22 @@ fn incomplete(machine: &Machine) -> Option<Finding> {
         range: None,
         bytes: 0,
         text: what.join("; "),
+        fix: machine.ask_for().into(),
+    })
+}
+
+/// Entries of the kernel's map that are missing.
+fn list_cut(machine: &Machine) -> Option<Finding> {
+    let missing = machine.dump.kernel_map.missing();
+    (!missing.is_empty()).then(|| Finding {
+        severity: Severity::Warning,
+        kind: "incomplete".into(),
+        range: None,
+        bytes: 0,
+        text: format!(
+            "entries of the kernel's map are not in the input: {}",
+            spans(&missing)
+        ),
         fix: machine.ask_for().into(),
     })
 }

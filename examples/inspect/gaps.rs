@@ -49,7 +49,8 @@ impl Gaps {
     /// What the dump of `regs` lacks; `bits` is the width.
     pub fn of(regs: &Regs, dump: &Dump, bits: u8) -> Self {
         let mut gaps = Self::default();
-        if !regs.has_mtrr() || dump.summary && regs.variable.is_empty() {
+        let nothing = !regs.has_mtrr() && dump.kernel_map.entries.is_empty();
+        if nothing || dump.summary && regs.variable.is_empty() {
             return gaps;
         }
         let shown = |index: &u8| regs.variable.get(index).is_some_and(known);

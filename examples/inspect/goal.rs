@@ -103,7 +103,7 @@ impl Goal {
     /// Why it cannot be planned.
     pub fn new(machine: &Machine, wants: &[Want]) -> Result<Self, String> {
         let acting = machine.acting().ok_or("the dump shows no MTRRs")?;
-        if machine.gaps.variable() {
+        if !machine.map_whole() {
             return Err(format!("{} not in the input", machine.gaps.named()));
         }
         let map = Map::new(&acting);

@@ -113,7 +113,7 @@ fn map_of(report: &Report, has_mtrr: bool) -> Vec<Value> {
 }
 
 fn variable(report: &Report) -> Vec<Value> {
-    let Some(boot) = report.machine.boot() else {
+    let Some(boot) = report.machine.in_dump() else {
         return Vec::new();
     };
     boot.variable_ranges()
@@ -169,7 +169,7 @@ fn registers(report: &Report) -> Value {
     let best = advice.and_then(|advice| advice.best.as_ref());
     let layout = best.map(json_plan::layout).unwrap_or_default();
     json!({
-        "used": report.used(),
+        "used": (!report.machine.is_listed()).then(|| report.used()),
         "total": report.machine.count_known.then(|| report.total()),
         "min_strict": minimum(|advice| advice.strict),
         "min_here": minimum(|advice| advice.here),

@@ -52,6 +52,18 @@ pub enum Subject {
     PatDiffers,
     /// Linux 6.5 and later: how many ranges, but not which.
     MapCount,
+    /// A guest's memory type meets another one of the host.
+    HostDecides,
+    /// A guest wrote what the hypervisor does not take.
+    GuestRefused,
+    /// A driver that runs without PAT only.
+    NeedsNoPat,
+    /// Registers of the K6's kind.
+    OldMtrr,
+    /// More variable ranges than the kernel has room for.
+    TooMany,
+    /// VirtualBox made the guest's ranges.
+    VirtualBox,
     /// The kernel found the MTRRs.
     Found,
 }
@@ -145,6 +157,7 @@ const KNOWN: &[(&str, Subject)] = &[
     ("freeing invalid memtype", Subject::Conflict),
     ("ioremap error for 0x%requested", Subject::Conflict),
     ("with a huge-page mapping due to MTRR", Subject::HugePage),
+    ("needs PAT disabled, boot with nopat", Subject::NeedsNoPat),
     ("PAT support disabled by the firmware", Subject::PatZero),
     ("PAT support disabled", Subject::NoPat),
     ("PAT disabled", Subject::NoPat),
@@ -155,6 +168,22 @@ const KNOWN: &[(&str, Subject)] = &[
     ("MTRR map: %entries", Subject::MapCount),
     // Broken by a mail program.
     ("from %variable MTRRs", Subject::MapCount),
+    // Xen.
+    (
+        "Conflict occurs for a given guest l1e flags",
+        Subject::HostDecides,
+    ),
+    (
+        "Attempt to change cache attributes of Xen heap",
+        Subject::GuestRefused,
+    ),
+    ("invalid MTRR def type:", Subject::GuestRefused),
+    ("mtrr: could not allocate", Subject::MapLost),
+    ("mtrr: ARR3 cannot be changed", Subject::NotThere),
+    ("K6-family MTRR support", Subject::OldMtrr),
+    // NetBSD.
+    ("FIXME: more than %MTRRs", Subject::TooMany),
+    ("CPUM: Mapped %variable-range MTRRs", Subject::VirtualBox),
     ("Pentium Pro MTRR support", Subject::Found),
 ];
 

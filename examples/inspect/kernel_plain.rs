@@ -43,12 +43,6 @@ pub fn answer(subject: Subject) -> Answer {
             "firmware left SYSCFG bit 19 set on that CPU; the kernel cleared it, as AMD asks",
             "update the firmware",
         ),
-        Subject::CleanedUp => (
-            Severity::Info,
-            "the kernel re-arranged the ranges itself: what is in force is its arrangement, not \
-             the firmware's",
-            "boot with disable_mtrr_cleanup to keep the firmware's",
-        ),
         Subject::DriverWithoutPat => (
             Severity::Warning,
             "a driver got no write-combining range, and this kernel runs without PAT (with it, it \
@@ -87,6 +81,42 @@ pub fn answer(subject: Subject) -> Answer {
             Severity::Error,
             "one CPU has no PAT and the first has: the kernel cannot go on",
             "boot with `nopat`",
+        ),
+        Subject::HostDecides => (
+            Severity::Warning,
+            "the guest asks for cached memory where the host's MTRRs say another type: the \
+             hypervisor uses uncachable, and the guest is slow there; the host's layout is at fault",
+            "look at the host's MTRRs (its firmware), not at the guest's",
+        ),
+        Subject::GuestRefused => (
+            Severity::Info,
+            "the hypervisor refused what a guest wrote to a register or page for a memory type: \
+             the guest's doing, the host's memory types stay as they are",
+            "report it to who makes the guest's kernel or firmware",
+        ),
+        Subject::NeedsNoPat => (
+            Severity::Warning,
+            "this old driver gets write-combining only through an MTRR, and refuses to run on a \
+             kernel with PAT: the driver's restriction, nothing is wrong with the MTRRs",
+            "boot with `nopat` for that device alone; every other driver is better off with PAT",
+        ),
+        Subject::OldMtrr => (
+            Severity::Info,
+            "AMD's K6 and Geode have two registers of their own kind, without the MTRRs this \
+             program knows: only the kernel's own tools show them",
+            "memcontrol list",
+        ),
+        Subject::TooMany => (
+            Severity::Warning,
+            "the processor has more variable ranges than this kernel keeps: it neither shows nor \
+             saves the rest, and CPUs may differ after sleep",
+            "update the kernel",
+        ),
+        Subject::VirtualBox => (
+            Severity::Info,
+            "VirtualBox gave the guest MTRRs for its RAM; its log says how many, not which: the \
+             guest's kernel shows them, and memory's real type is the host's",
+            "",
         ),
         _ => (Severity::Info, "the kernel uses the MTRRs", ""),
     };

@@ -87,7 +87,20 @@ fn meaning(machine: &Machine, subject: Subject, first: &Hint) -> Answer {
         Subject::Conflict => conflict(first),
         Subject::NotExpressible => not_expressible(first),
         Subject::MapCount => map_count(machine),
+        Subject::CleanedUp => cleaned_up(&machine.dump),
         _ => kernel_plain::answer(subject),
+    }
+}
+
+/// How the kernel is kept from re-arranging the ranges.
+fn without_clean_up(dump: &Dump) -> &'static str {
+    match dump
+        .options
+        .iter()
+        .any(|word| word == "enable_mtrr_cleanup")
+    {
+        true => "boot without enable_mtrr_cleanup, which is on the command line in the log",
+        false => "boot with disable_mtrr_cleanup",
     }
 }
 
@@ -115,7 +128,7 @@ fn trimmed(machine: &Machine, first: &Hint, cleaned_up: bool) -> Answer {
             "the kernel re-arranged the ranges itself (mtrr_cleanup) and left RAM out: the kernel's \
              doing, not the firmware's"
                 .to_string(),
-            "boot with disable_mtrr_cleanup",
+            without_clean_up(&machine.dump),
         )
     };
     (Severity::Warning, format!("{meaning}{which}"), fix.into())
@@ -206,8 +219,25 @@ fn clean_up_failed(dump: &Dump) -> Answer {
          what it tried: *BAD* ones would have made memory cacheable that is not RAM, \"lose cover \
          RAM\" is what others would have left out. No fault of the memory or the firmware"
     );
-    let fix = "nothing, unless a driver needs a range of its own and the kernel has no PAT";
+    let asked = dump
+        .options
+        .iter()
+        .any(|word| word == "enable_mtrr_cleanup");
+    let fix = match asked {
+        true => {
+            "take enable_mtrr_cleanup off the command line: it does nothing here, and where the \
+             kernel has PAT no driver needs it"
+        }
+        false => "nothing, unless a driver needs a range of its own and the kernel has no PAT",
+    };
     (Severity::Info, meaning, fix.into())
+}
+
+fn cleaned_up(dump: &Dump) -> Answer {
+    let meaning = "the kernel re-arranged the ranges itself: what is in force is its arrangement, \
+                   not the firmware's";
+    let fix = format!("{} to keep the firmware's", without_clean_up(dump));
+    (Severity::Info, meaning.into(), fix)
 }
 
 /// The kernel's numbers for page cache modes, as `ioremap error` prints them.
@@ -280,7 +310,11 @@ fn pieces(mut start: u64, end: u64) -> Vec<String> {
 fn map_count(machine: &Machine) -> Answer {
     let count = machine.dump.stated_count;
     let count = count.map_or(String::new(), |n| format!("{n} variable ranges exist; "));
-    let meaning = format!("{count}this kernel (6.5 or later) prints which only when asked");
+    let which = match machine.dump.kernel_map.entries.is_empty() {
+        true => "this kernel (6.5 or later) prints which only when asked",
+        false => "the list that goes with it is the map the kernel made of them",
+    };
+    let meaning = format!("{count}{which}");
     (Severity::Info, meaning, String::new())
 }
 

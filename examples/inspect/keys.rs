@@ -1,7 +1,7 @@
 //! Which lines are worth a closer look: one cheap pass, for inputs of 100 MB.
 
 /// What a line outside a list must contain to be of a format known here.
-const KEYS: [&[u8]; 43] = [
+const KEYS: [&[u8]; 51] = [
     b" in 0x2",
     b" in $(seq",
     b" in {",
@@ -45,6 +45,14 @@ const KEYS: [&[u8]; 43] = [
     b"PHYS",
     b"pair",
     b"SYSCFG",
+    b"UC:",
+    b"WC:",
+    b"WT:",
+    b"WP:",
+    b"WB:",
+    b"ommand line",
+    b"available",
+    b"cache attributes",
 ];
 
 /// The words above, by their first bytes.

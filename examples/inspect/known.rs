@@ -27,9 +27,10 @@ pub fn borne_out(machine: &Machine, doubt: &Doubt, finding: &Finding) -> bool {
                     .extent
                     .map_or(all_known, |e| !touched(e.start, e.end))
         }
-        Kind::Redundant { .. } | Kind::UndefinedOverlap { .. } | Kind::NoFreePair { .. } => {
-            !machine.gaps.variable()
-        }
+        Kind::Redundant { .. }
+        | Kind::NoEffect { .. }
+        | Kind::UndefinedOverlap { .. }
+        | Kind::NoFreePair { .. } => !machine.gaps.variable(),
         Kind::MaskWidth { all, .. } => !all || !machine.gaps.variable(),
         _ => true,
     }

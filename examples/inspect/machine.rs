@@ -21,6 +21,9 @@ pub const FOUR_GIB: u64 = 1 << 32;
 pub struct Machine {
     /// Each CPU that shows MTRRs, the first being the one all others are compared with.
     pub cpus: Vec<(u32, Snapshot)>,
+    /// The first CPU's registers as far as the dump has them, where the kernel's map stands in for
+    /// the variable ranges that are missing.
+    pub shown: Option<Snapshot>,
     /// What is known of the registers that only firmware sets, CPU by CPU in the same order.
     pub routing: Vec<Routing>,
     /// Address bits the MTRRs decode.
@@ -121,6 +124,7 @@ pub fn resolve(dump: Dump, flag: Option<PhysBits>, default: Option<MemType>) -> 
     let boot = boot.or_else(|| dump.speaks().then(|| (0, Regs::default())));
     let mut machine = Machine {
         cpus: Vec::new(),
+        shown: None,
         routing: Vec::new(),
         bits,
         bits_from,
@@ -150,7 +154,7 @@ pub fn resolve(dump: Dump, flag: Option<PhysBits>, default: Option<MemType>) -> 
 impl Machine {
     fn add_boot(&mut self, number: u32, regs: &Regs) {
         self.routing.push(regs.routing());
-        if !regs.has_mtrr() {
+        if !regs.has_mtrr() && self.dump.kernel_map.entries.is_empty() {
             let mut snapshot = Snapshot::empty(self.bits);
             snapshot.pat = regs.pat.map(Pat::from_raw);
             snapshot.syscfg = regs.syscfg.map(SysCfg::from_raw);
@@ -165,8 +169,51 @@ impl Machine {
         }
         self.gaps = Gaps::of(regs, &self.dump, self.bits.get());
         self.note_gaps(regs);
-        let snapshot = self.snapshot(regs);
-        self.cpus.push((number, snapshot));
+        let shown = self.snapshot(regs);
+        let snapshot = self.stand_in(&shown, regs);
+        self.shown = snapshot.map(|_| shown);
+        self.cpus.push((number, snapshot.unwrap_or(shown)));
+    }
+
+    /// The registers with variable ranges that give the map the kernel printed, where those of the
+    /// machine are not all in the dump.
+    fn stand_in(&mut self, shown: &Snapshot, regs: &Regs) -> Option<Snapshot> {
+        let map = &self.dump.kernel_map;
+        let one = self
+            .dump
+            .cpus
+            .values()
+            .filter(|regs| regs.has_mtrr())
+            .count()
+            <= 1;
+        if map.entries.is_empty() || !self.gaps.variable() || !one || regs.enabled == Some(false) {
+            return None;
+        }
+        let fixed = match regs.fixed_enabled {
+            Some(false) => FixedRanges::Off,
+            _ => FixedRanges::On,
+        };
+        let with_default = |default: MemType| {
+            let flags = shown.def_type.raw() & !0xff;
+            let def_type = MtrrDefType::from_raw(flags | u64::from(default.raw()));
+            map.stand_in(&Snapshot { def_type, ..*shown }, fixed)
+        };
+        let stand_in = match regs.default {
+            Some(_) => map.stand_in(shown, fixed),
+            // What the list leaves out is not known either way.
+            None => with_default(map.likely_default())
+                .or_else(|| with_default(MemType::Uncachable))
+                .or_else(|| with_default(MemType::WriteBack)),
+        };
+        if stand_in.is_some() {
+            self.gaps.top_mem2 = false;
+            self.notes.push(
+                "the map is the one the kernel printed (\"MTRR map\"): the registers in the input are \
+                 too few to work it out"
+                    .into(),
+            );
+        }
+        stand_in
     }
 
     /// Says what the dump leaves open.

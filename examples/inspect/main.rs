@@ -57,6 +57,7 @@ mod json_plan;
 mod json_text;
 mod json_type;
 mod kernel_lines;
+mod kernel_map;
 mod kernel_plain;
 mod kernel_says;
 mod keys;

@@ -18,6 +18,8 @@ pub enum Listing {
     Proc,
     /// Registers by number or name.
     Msr,
+    /// The kernel's map of types.
+    Map,
 }
 
 /// What was seen so far.

@@ -30,6 +30,10 @@ pub fn answer(machine: &Machine, addr: u64, pat: Option<PatType>) -> String {
         return out;
     }
     let why = match found.source {
+        Source::Variable { .. } | Source::TopMem2 if machine.is_listed() => {
+            "the kernel's map".to_string()
+        }
+        Source::Default if machine.is_listed() => "not in the kernel's map: default type".into(),
         Source::NoMtrr => "no MTRRs in the dump".to_string(),
         Source::Disabled => "the MTRRs are off: everything is uncachable".into(),
         Source::Fixed(slot) => format!("fixed range {:#x}-{:#x}", slot.start, slot.end - 1),
@@ -43,6 +47,10 @@ pub fn answer(machine: &Machine, addr: u64, pat: Option<PatType>) -> String {
         let fixed = addr < FIXED_END && !machine.fixed_known;
         let lack = match (fixed, machine.gaps.variable()) {
             (true, _) => "the fixed ranges".into(),
+            _ if machine.is_listed() && machine.default_known => {
+                "the rest of the kernel's map".into()
+            }
+            _ if machine.is_listed() => "the default type".into(),
             (false, true) => machine.gaps.named(),
             (false, false) => "AMD's TOP_MEM2 and SYSCFG".into(),
         };

@@ -8,6 +8,7 @@ use mtrr_pat::layout::{
 };
 use mtrr_pat::memtype::MemType;
 use mtrr_pat::ranges::{FIXED_END, FIXED_RANGES, FixedSlot};
+use mtrr_pat::regs::MAX_VARIABLE;
 use mtrr_pat::snapshot::Snapshot;
 
 use super::args::Want;
@@ -63,7 +64,10 @@ fn lines(machine: &Machine, acting: &Snapshot, plan: &Plan) -> Result<Lines, Str
     if machine.boot().is_some_and(|boot| !boot.def_type.enabled()) {
         return Err("it cannot turn the MTRRs on, which is for firmware or the kernel".into());
     }
-    echo::lines(acting, plan)
+    if machine.is_listed() {
+        return Err("which register holds what is not in the input: paste /proc/mtrr".into());
+    }
+    echo::lines(acting, plan, &machine.dump.usage)
 }
 
 /// The layout for the map of `machine` with `wants` in it.
@@ -72,7 +76,10 @@ fn lines(machine: &Machine, acting: &Snapshot, plan: &Plan) -> Result<Lines, Str
 /// Why there is none.
 pub fn of(machine: &Machine, wants: &[Want]) -> Result<Proposal, String> {
     let goal = Goal::new(machine, wants)?;
-    let total = goal.acting.variable_count();
+    let total = match machine.is_listed() {
+        true => machine.dump.stated_count.map_or(MAX_VARIABLE, usize::from),
+        false => goal.acting.variable_count(),
+    };
     let fixed = fixed_changes(machine, &goal.acting, wants)?;
     if total == 0 && wants.iter().any(|want| want.end > FIXED_END) {
         let text = "the processor has no variable ranges: only page tables, through the PAT, can \
@@ -91,7 +98,8 @@ fn chosen(
     wants: &[Want],
     total: usize,
 ) -> Result<(Plan, Way), String> {
-    if let Some((plan, count)) = added(goal, wants) {
+    let added = (!machine.is_listed()).then(|| added(goal, wants)).flatten();
+    if let Some((plan, count)) = added {
         return Ok((plan, Way::Added(count)));
     }
     let other = match goal.default {

@@ -6,6 +6,7 @@ use std::collections::BTreeMap;
 use std::io::{self, BufRead, Read as _};
 
 use super::dump::{Dump, Variable};
+use super::kernel_map::KernelMap;
 use super::keys::Keys;
 use super::marks::{self, Marks};
 use super::positional::Positional;
@@ -268,7 +269,12 @@ impl Reader {
 
     /// Notes that the line being read gives a register of `cpu`; true when it came before.
     pub fn saw(&mut self, listing: marks::Listing, cpu: u32, rank: u32) -> bool {
-        self.marks.saw(listing, cpu, rank, self.dump.records)
+        let again = self.marks.saw(listing, cpu, rank, self.dump.records);
+        if again {
+            // The list before was of the registers before.
+            self.dump.kernel_map = KernelMap::default();
+        }
+        again
     }
 
     /// Opens a new table for `cpu` when the one before has entry `index`.
@@ -309,6 +315,11 @@ impl Reader {
                 self.dump.listing.used_only = true;
                 self.dump.cpu(0).variable = block;
             }
+        }
+        if !self.dump.kernel_map.entries.is_empty() {
+            let map = std::mem::take(&mut self.dump.kernel_map);
+            map.fill_fixed(self.dump.cpu(0));
+            self.dump.kernel_map = map;
         }
         self.dump
     }

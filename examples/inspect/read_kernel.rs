@@ -278,14 +278,40 @@ fn pat_names(text: &str) -> Option<u64> {
     Some(word)
 }
 
-/// Vendor, hypervisor, which kernel.
+/// Most words of a command line kept.
+const MOST_OPTIONS: usize = 16;
+
+/// Vendor, hypervisor, which kernel, its command line.
 fn machine(reader: &mut Reader, line: &Line<'_>) -> bool {
     if let Some((major, minor)) = line.after("Linux version ").and_then(version) {
         reader.dump.new_linux = (major, minor) >= (6, 5);
         return true;
     }
+    if let Some(words) = line.after("ommand line: ") {
+        let ours = |word: &&str| word.contains("mtrr") || *word == "nopat";
+        let options = &mut reader.dump.options;
+        // Linux prints it twice.
+        for word in words.split_whitespace().filter(ours) {
+            let word = quoted(word, 60);
+            if options.len() < MOST_OPTIONS && !options.contains(&word) {
+                options.push(word);
+            }
+        }
+        return true;
+    }
     if let Some(name) = line.after("Hypervisor detected:") {
         reader.dump.hypervisor = Some(quoted(name.trim(), 40));
+    } else if line.text.contains("CPUM: Mapped ") {
+        reader.dump.hypervisor = Some("VirtualBox".into());
+        return false;
+    } else if let Some(values) = line.after("CPUID level 80000008, 0: ") {
+        // VMware: the low byte of EAX is the width; the host's comes first, then the guest's.
+        let eax = values.split_whitespace().next().and_then(words::hex);
+        let bits = eax.map(|eax| eax as u8).filter(|bits| *bits > 0);
+        if let Some(bits) = bits {
+            reader.dump.stated_bits = Some((bits, "CPUID level 80000008".into()));
+        }
+        reader.dump.hypervisor.get_or_insert("VMware".into());
     } else if line.text.contains("CPU0: AMD") || line.text.contains("CPU: AMD") {
         reader.dump.vendor = Vendor::Amd;
     } else if line.text.contains("CPU0: Intel") || line.text.contains("CPU: Intel") {

@@ -46,6 +46,12 @@ fn proc_mtrr(reader: &mut Reader, line: &Line<'_>) -> bool {
                 memtype,
             };
             reader.proc_mtrr.insert(index, range);
+            let count = line.after("count=").map(|text| text.trim_start());
+            let count = count.and_then(|text| text.split(|c: char| !c.is_ascii_digit()).next());
+            match count.and_then(|digits| digits.parse().ok()) {
+                Some(count) if count > 1 => drop(reader.dump.usage.insert(index, count)),
+                _ => drop(reader.dump.usage.remove(&index)),
+            }
             reader.dump.listing.last_record = reader.dump.records;
         }
         // The rest may be on the next line.

@@ -19,6 +19,21 @@ pub fn line(reader: &mut Reader, line: &Line<'_>) -> bool {
             return true;
         }
     }
+    // Old kernels: with a small k, the second number is where RAM ends; later ones count its pages.
+    if let Some(text) = line
+        .after("Memory: ")
+        .filter(|text| text.contains("k available"))
+    {
+        let end = text
+            .split(['/', ' '])
+            .nth(1)
+            .and_then(|end| end.strip_suffix('k'));
+        let end = end.and_then(|digits| digits.parse::<u64>().ok());
+        if let Some(end) = end.and_then(|end| end.checked_mul(1024)) {
+            reader.dump.ram_end = reader.dump.ram_end.or(Some(end));
+            return true;
+        }
+    }
     if line.text.contains("update [mem") && line.text.contains("usable ==> reserved") {
         let text = line.text.split("usable").next().unwrap_or("");
         if let Some(range) = span(text).filter(|_| reader.dump.given_up.len() < MAX_RAM) {

@@ -23,6 +23,15 @@ pub struct Asked {
     words: Vec<String>,
 }
 
+impl Asked {
+    /// Whether `values` begin with a register that was asked for.
+    fn has(&self, values: &[u64]) -> bool {
+        let first = values.first().copied();
+        let mut registers = self.registers.iter();
+        registers.any(|(_, msr)| Some(u64::from(*msr)) == first)
+    }
+}
+
 /// Reads one line, when it is a command or a value of one.
 pub fn line(reader: &mut Reader, line: &Line<'_>) -> bool {
     // "rdmsr: CPU 0 cannot read MSR 0x00000250" stands where a value would.
@@ -211,7 +220,8 @@ fn value(reader: &mut Reader, line: &Line<'_>) -> bool {
             let count = line.words.first().and_then(|word| word.parse().ok());
             asked.values.push((count.unwrap_or(1), Some(*value)));
         }
-        Some(many) if many.len() > 1 && !line.text.contains("0x") => {
+        // `0x200 0x6` is a register and its value, `0x6 0x6` the values of two CPUs.
+        Some(many) if many.len() > 1 && (!line.text.contains("0x") || !asked.has(many)) => {
             asked
                 .values
                 .extend(many.iter().map(|value| (1, Some(*value))));

@@ -1,6 +1,7 @@
 //! The Windows debugger's `!mtrr`.
 
 use super::dump::Variable;
+use super::marks::Listing;
 use super::read::{Reader, Section};
 use super::words::{self, Line};
 
@@ -26,11 +27,15 @@ fn heading(reader: &mut Reader, line: &Line<'_>) -> bool {
         return false;
     };
     reader.dump.stated_count = count.parse().ok();
+    let again = reader.saw(Listing::Table, 0, 0);
     reader.dump.listing.every = true;
+    reader.dump.listing.debugger = true;
     let regs = reader.dump.cpu(0);
     regs.default = words::memtype(default);
     regs.fixed_enabled = after("Fixed-support").map(|word| word == "enabled");
-    regs.variable.clear();
+    if again {
+        regs.variable.clear();
+    }
     reader.section = Section::WinDbg;
     true
 }
@@ -41,6 +46,9 @@ fn fixed(reader: &mut Reader, line: &Line<'_>) -> bool {
     let Some(ranges) = ranges.filter(|ranges| !ranges.is_empty()) else {
         return false;
     };
+    let lowest = ranges.iter().map(|(_, first, _)| first >> 12).min();
+    let rank = 2 + lowest.unwrap_or(0) as u32;
+    reader.saw(Listing::Table, 0, rank);
     for (memtype, first, last) in ranges {
         reader.dump.cpu(0).set_fixed_range(first, last, memtype);
     }
@@ -80,6 +88,11 @@ fn variable(reader: &mut Reader, line: &Line<'_>) -> bool {
     };
     if usize::from(index) >= mtrr_pat::regs::MAX_VARIABLE {
         return false;
+    }
+    let known = reader.dump.cpu(0).variable.get(&index);
+    if entry == Variable::Off && known == Some(&entry) {
+        // The line before once more: it is too short to be taken for a repetition.
+        return true;
     }
     reader.table_entry(0, index);
     reader.dump.cpu(0).variable.insert(index, entry);

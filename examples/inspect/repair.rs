@@ -30,7 +30,7 @@ impl Repair {
 
 /// What to repair on `machine`; `None` when nothing is known to be wrong.
 pub fn of(machine: &Machine) -> Option<Repair> {
-    if !machine.map_known() || machine.gaps.variable() || machine.dump.hypervisor.is_some() {
+    if !machine.map_known() || !machine.map_whole() || machine.dump.hypervisor.is_some() {
         return None;
     }
     let doubt = machine.doubt();

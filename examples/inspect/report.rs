@@ -66,7 +66,7 @@ impl Report {
         let top_mem2 = goal::forced_end(&boot).map(|_| boot);
         let has_ranges = programmed.variable_ranges().iter().any(|pair| pair.valid());
         // Registers that are off and blank are no layout to improve.
-        let whole = !machine.gaps.variable();
+        let whole = machine.map_whole();
         let worth = machine.map_known() && whole && (has_ranges || boot.def_type.enabled());
         let repair = whole.then(|| repair::of(&machine)).flatten();
         let mended = repair.as_ref().map_or(&[][..], |repair| &repair.wants);
@@ -76,7 +76,10 @@ impl Report {
         Some(Self {
             map: Map::new(&boot),
             doubt: machine.doubt(),
-            notes: if whole { notes() } else { Vec::new() },
+            notes: match machine.gaps.variable() {
+                true => Vec::new(),
+                false => notes(),
+            },
             standings: differs::standings(&machine),
             findings: findings::all(&machine, &changes),
             changes,
@@ -99,7 +102,8 @@ impl Report {
 
     /// How many ranges can be freed, exactly or else with addresses above RAM left out.
     pub fn freeable(&self) -> Option<Freeable> {
-        let advice = self.advice.as_ref().filter(|_| self.repair.is_none())?;
+        let advice = self.advice.as_ref();
+        let advice = advice.filter(|_| self.repair.is_none() && !self.machine.is_listed())?;
         let (used, total) = (self.used(), self.total());
         let saved = |plan: &Option<Plan>| {
             let count = plan.as_ref()?.registers().len();
@@ -117,9 +121,9 @@ impl Report {
         self.used() == self.total() && self.freeable().is_some()
     }
 
-    /// Variable ranges in use.
+    /// Variable ranges in use, as far as the dump has them.
     pub fn used(&self) -> usize {
-        let boot = self.machine.boot();
+        let boot = self.machine.in_dump();
         boot.map_or(0, |boot| {
             boot.variable_ranges()
                 .iter()
@@ -130,7 +134,9 @@ impl Report {
 
     /// Variable ranges that exist.
     pub fn total(&self) -> usize {
-        self.machine.boot().map_or(0, |boot| boot.variable_count())
+        self.machine
+            .in_dump()
+            .map_or(0, |boot| boot.variable_count())
     }
 
     /// Whether anything is worse than information.

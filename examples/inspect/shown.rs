@@ -1,10 +1,27 @@
 //! What of a machine its dump shows.
 
+use mtrr_pat::snapshot::Snapshot;
+
 use super::doubt::Doubt;
 use super::dump::{Regs, Variable};
 use super::machine::Machine;
 
 impl Machine {
+    /// The first CPU's registers, as far as the dump has them.
+    pub fn in_dump(&self) -> Option<&Snapshot> {
+        self.shown.as_ref().or(self.boot())
+    }
+
+    /// Whether the map is the one a kernel printed, and the registers behind it are not known.
+    pub fn is_listed(&self) -> bool {
+        self.shown.is_some()
+    }
+
+    /// Whether all that makes the map is in the dump.
+    pub fn map_whole(&self) -> bool {
+        !self.gaps.variable() || self.is_listed()
+    }
+
     /// Whether the dump says that the MTRRs are on, or has what Linux shows only when they are.
     pub fn on_known(&self) -> bool {
         let ranges = |regs: &Regs| {
@@ -21,7 +38,7 @@ impl Machine {
             last.is_some_and(|last| index <= usize::from(*last))
         });
         let missing = self.gaps.missing.iter().any(|n| usize::from(*n) == index);
-        (self.count_known || listed) && !missing
+        (self.count_known || listed) && !missing && !self.gaps.none_shown
     }
 
     /// What the dump lacks, in sentences.
@@ -38,7 +55,9 @@ impl Machine {
 
     /// What would show what is missing.
     pub fn ask_for(&self) -> &'static str {
-        if self.gaps.variable() && self.dump.listing.every {
+        if self.gaps.variable() && self.dump.listing.debugger {
+            "give all that `!mtrr` prints"
+        } else if self.gaps.variable() && self.dump.listing.every {
             "give the whole of `dmesg` (the lines of the list have no \"MTRR\" in them for grep to \
              find), or /proc/mtrr"
         } else if self.gaps.none_shown {
@@ -52,6 +71,10 @@ impl Machine {
     /// Where the map is not certain.
     pub fn doubt(&self) -> Doubt {
         match (self.boot(), self.boot_regs()) {
+            (Some(_), Some(regs)) if self.is_listed() => {
+                let map = &self.dump.kernel_map;
+                Doubt::of_list(map.open(self.default_known, self.bits.end()), regs)
+            }
             (Some(boot), Some(regs)) => Doubt::of(boot, regs, &self.gaps),
             _ => Doubt::default(),
         }
@@ -64,6 +87,7 @@ impl Machine {
         let regs = self.boot_regs();
         let nothing = self.gaps.none_shown
             && !regs.is_some_and(|regs| regs.fixed_seen() || regs.enabled == Some(false));
-        boot && !nothing && (!self.dump.summary || self.dump.cpus.values().any(shown))
+        self.is_listed()
+            || boot && !nothing && (!self.dump.summary || self.dump.cpus.values().any(shown))
     }
 }

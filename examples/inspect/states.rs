@@ -4,6 +4,7 @@
 use std::collections::BTreeMap;
 
 use super::dump::{Dump, Listing, Regs};
+use super::kernel_map::KernelMap;
 use super::read::Reader;
 
 /// Most bytes of lines kept for a second reading; longer inputs are read once, as one state.
@@ -20,6 +21,8 @@ pub struct State {
     pub cpus: BTreeMap<u32, Regs>,
     /// Its list of variable ranges.
     pub listing: Listing,
+    /// Its map of types.
+    pub kernel_map: KernelMap,
 }
 
 /// One line of an input, out of what it was wrapped in.
@@ -117,6 +120,7 @@ fn state(lines: &[KeptLine]) -> State {
         from: lines.first().map_or(0, |line| line.number),
         cpus: dump.cpus,
         listing: dump.listing,
+        kernel_map: dump.kernel_map,
     }
 }
 

@@ -4,8 +4,10 @@ use std::fmt::Write as _;
 
 use mtrr_pat::lookup::Run;
 use mtrr_pat::ranges::FIXED_END;
+use mtrr_pat::snapshot::Snapshot;
 
 use super::doubt::Piece;
+use super::machine::Machine;
 use super::map;
 use super::report::Report;
 use super::strip;
@@ -21,7 +23,7 @@ pub fn table(report: &Report, look: Look) -> String {
     let map = &report.map;
     let machine = &report.machine;
     let mut out = format!("\n{}\n", look.heading("Memory map"));
-    if !machine.gaps.variable() {
+    if machine.map_whole() {
         out.push_str(&strip::draw(map, look));
     }
     let Some(boot) = machine.boot() else {
@@ -56,7 +58,7 @@ pub fn table(report: &Report, look: Look) -> String {
             run.end - 1,
             map::bytes(run.bytes()),
             look.on_type(run.memtype, &name),
-            map::decided_by(boot, run),
+            decided_by(machine, boot, run),
         );
     }
     if !rest.is_empty() {
@@ -65,6 +67,23 @@ pub fn table(report: &Report, look: Look) -> String {
         let _ = writeln!(out, "{}", wrapped(&text, look.columns, "    "));
     }
     out
+}
+
+/// What decides the type of `run`: registers, or the kernel's word.
+fn decided_by(machine: &Machine, boot: &Snapshot, run: &Run) -> String {
+    if !machine.is_listed() {
+        return map::decided_by(boot, run);
+    }
+    let fixed = boot.fixed_in_force() && run.start < FIXED_END;
+    let entries = machine.dump.kernel_map.entries.values();
+    let mut above = entries.filter(|entry| entry.end > FIXED_END || !fixed);
+    let listed = above.any(|entry| entry.start < run.end && run.start < entry.end);
+    match (fixed, fixed && run.end <= FIXED_END, listed) {
+        (_, true, _) => "fixed ranges".into(),
+        (true, _, _) => "fixed ranges, the kernel's map".into(),
+        (_, _, true) => "the kernel's map".into(),
+        _ => "default".into(),
+    }
 }
 
 /// What memory is that is not certain: as far as the dump goes, and what could change it.
@@ -79,6 +98,9 @@ fn unless(report: &Report, run: &Run) -> String {
     let Some(boot) = machine.boot() else {
         return String::new();
     };
+    if machine.is_listed() {
+        return "not in the kernel's map".into();
+    }
     let by = map::decided_by(boot, run);
     if !machine.gaps.variable() {
         format!("{} ({by}) unless TOP_MEM2 says write-back", run.memtype)
@@ -115,7 +137,7 @@ fn summed(pieces: &[Piece]) -> String {
 /// The variable ranges as firmware set them.
 pub fn registers(report: &Report, look: Look) -> String {
     let machine = &report.machine;
-    let Some(boot) = machine.boot() else {
+    let Some(boot) = machine.in_dump() else {
         return String::new();
     };
     if machine.gaps.silent || machine.gaps.none_shown {

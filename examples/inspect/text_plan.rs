@@ -40,10 +40,13 @@ pub fn advice(report: &Report, advice: &Advice, look: Look) -> String {
         let _ = writeln!(out, "  not planned: {why}");
         return out;
     }
-    let used = report.used();
+    let now = match report.machine.is_listed() {
+        true => "not in the input".into(),
+        false => report.used().to_string(),
+    };
     let _ = writeln!(
         out,
-        "  exactly this map: {} (now: {used})",
+        "  exactly this map: {} (now: {now})",
         counts(advice.here)
     );
     out.push_str(&relaxed(advice, look));
@@ -55,10 +58,37 @@ pub fn advice(report: &Report, advice: &Advice, look: Look) -> String {
         return out;
     }
     match Goal::new(&report.machine, &[]) {
+        Ok(goal) if report.machine.is_listed() => {
+            out.push_str(&listed(report, advice, &goal, look));
+        }
         Ok(goal) => out.push_str(&layouts(report, advice, &goal, look)),
         Err(why) => drop(writeln!(out, "  not planned: {why}")),
     }
     out
+}
+
+/// A layout for the map that the kernel printed.
+fn listed(report: &Report, advice: &Advice, goal: &Goal, look: Look) -> String {
+    let mut out = caution(report, look);
+    if let Some(best) = &advice.best {
+        let proposal = Proposal::new(&report.machine, goal, *best, Way::Exact);
+        out.push_str(&steps(&proposal, look));
+    }
+    out
+}
+
+/// What a plan takes for granted that is made from the kernel's list.
+fn caution(report: &Report, look: Look) -> String {
+    let machine = &report.machine;
+    let default = machine.boot().and_then(|boot| boot.def_type.memtype().ok());
+    let (Some(default), false) = (default, machine.default_known) else {
+        return String::new();
+    };
+    let text = format!(
+        "  made from the kernel's list, which tells no default type: what the list leaves out is \
+         taken for {default}"
+    );
+    wrapped(&text, look.columns, "    ") + "\n"
 }
 
 /// The layouts that free registers, each with its lines.
@@ -241,7 +271,10 @@ fn proposed(report: &Report, need: Option<usize>, look: Look) -> String {
     let (total, used) = (report.total(), report.used());
     let count = proposal.plan.registers().len();
     let need = need.map_or("more than 40".to_string(), |need| need.to_string());
-    let mut out = String::new();
+    let mut out = match report.machine.is_listed() {
+        true => caution(report, look),
+        false => String::new(),
+    };
     for text in &proposal.fixed {
         out.push_str(&said(&format!(
             "  below 1 MiB the fixed ranges decide: {text}"
@@ -262,6 +295,12 @@ fn proposed(report: &Report, need: Option<usize>, look: Look) -> String {
                 cost(report, &need)
             );
             let _ = writeln!(out, "  simplest: add {more} to the {used} there");
+        }
+        Way::Exact if report.machine.is_listed() && !report.machine.count_known => {
+            let _ = writeln!(
+                out,
+                "  {count} registers are needed; how many exist is not in the input"
+            );
         }
         Way::Exact => {
             let least = count.to_string();

@@ -101,7 +101,7 @@ fn found(report: &Report, worst: &Finding, others: usize, lack: Option<&Finding>
     Verdict {
         state: match worst.severity {
             Severity::Error => State::Wrong,
-            _ if report.machine.gaps.variable() => State::Unknown,
+            _ if !report.machine.map_whole() => State::Unknown,
             _ => State::Odd,
         },
         text,

@@ -63,7 +63,7 @@ pub fn find(dump: &Dump, flag: Option<PhysBits>, notes: &mut Vec<String>) -> (Ph
     let needed = needed_bits(dump);
     let bits = PhysBits::new(needed.clamp(USUAL, 52)).unwrap_or(PhysBits::MAX);
     // Without a range the width is of no interest.
-    if entries(dump).next().is_none() {
+    if entries(dump).next().is_none() && dump.kernel_map.entries.is_empty() {
         return (bits, BitsFrom::Assumed);
     }
     notes.push(format!(
@@ -145,7 +145,8 @@ fn needed_bits(dump: &Dump) -> u8 {
         Variable::Off => 0,
     });
     let ram = dump.ram.iter().map(|range| range.1 - 1).chain(dump.ram_end);
-    let last = ranges.chain(ram).max().unwrap_or(0);
+    let listed = dump.kernel_map.entries.values().map(|entry| entry.end - 1);
+    let last = ranges.chain(ram).chain(listed).max().unwrap_or(0);
     (64 - last.leading_zeros()) as u8
 }
 

@@ -184,6 +184,41 @@ fn kernel(file: &File, new: bool, xen: bool) -> String {
     out + "last_pfn = 0x1000 max_arch_pfn = 0x400000000\n"
 }
 
+/// What Linux makes of the registers since 6.5, and prints below them with `mtrr=debug`; from the
+/// map that the registers give. What is of the default type is left out, as most of it is there.
+fn kernel_map(object: &Value, file: &File) -> Option<String> {
+    let number = |value: &Value| {
+        let digits = value.as_str().expect("a number").trim_start_matches("0x");
+        u64::from_str_radix(digits, 16).expect("hexadecimal")
+    };
+    let fixed_on = file.fixed_enabled;
+    let mut entries: Vec<(u64, u64, u8)> = Vec::new();
+    if fixed_on {
+        entries.extend(fixed_runs(file));
+    }
+    let (fixed, floor) = (entries.len(), if fixed_on { 1 << 20 } else { 0 });
+    for run in object["map"].as_array().expect("a list") {
+        let memtype = [0, 1, 4, 5, 6]
+            .into_iter()
+            .find(|t| run["type"] == short(*t))?;
+        let (start, last) = (number(&run["start"]).max(floor), number(&run["end"]));
+        if memtype != file.default && start < last {
+            entries.push((start, last, memtype));
+        }
+    }
+    let (all, ranges) = (entries.len(), file.variable.len());
+    let mut out = format!(
+        "MTRR map: {all} entries ({fixed} fixed + {} variable; max {}), built from {ranges} \
+         variable MTRRs\n",
+        all - fixed,
+        fixed + 2 * ranges
+    );
+    for (index, (first, last, memtype)) in entries.into_iter().enumerate() {
+        out += &format!("{index:>3}: {first:016x}-{last:016x} {}\n", long(memtype));
+    }
+    Some(out)
+}
+
 fn words(file: &File) -> Vec<(u32, u64)> {
     let enables = u64::from(file.enabled) << 11 | u64::from(file.fixed_enabled) << 10;
     let mut out = vec![
@@ -354,6 +389,36 @@ proptest! {
     }
 
     #[test]
+    fn the_kernels_map_stands_in_for_registers_that_are_cut(file in file(), cut in 0..40usize) {
+        let file = File { enabled: true, ..file };
+        let whole = kernel(&file, true, false);
+        let object = json(&[], whole.as_bytes());
+        let Some(map) = kernel_map(&object, &file) else { return Ok(()) };
+        prop_assume!(map.lines().count() > 1);
+        let bits = file.bits.to_string();
+        let default = format!("MTRR default type: {}\n", long(file.default));
+        // Without the registers, and with the first of them alone.
+        let lines: Vec<&str> = whole.lines().collect();
+        let some = lines.get(..cut.min(lines.len())).expect("fits").join("\n") + "\n";
+        for text in [format!("{default}{map}"), format!("{map}{default}"), some + &default + &map] {
+            let listed = json(&["--phys-bits", &bits], text.as_bytes());
+            for run in object["map"].as_array().expect("a list") {
+                let start = run["start"].as_str().expect("an address").trim_start_matches("0x");
+                let start = u64::from_str_radix(start, 16).expect("hexadecimal");
+                let seen = type_at(&listed, start);
+                prop_assert!(seen == *run["type"].as_str().expect("a type"), "{start:#x} {seen} {text}");
+            }
+        }
+        // The list alone claims nothing else.
+        let listed = json(&["--phys-bits", &bits], map.as_bytes());
+        for run in object["map"].as_array().expect("a list") {
+            let start = run["start"].as_str().expect("an address").trim_start_matches("0x");
+            let seen = type_at(&listed, u64::from_str_radix(start, 16).expect("hexadecimal"));
+            prop_assert!(seen == "unknown" || seen == *run["type"].as_str().expect("a type"), "{map}");
+        }
+    }
+
+    #[test]
     fn what_tools_print_is_read_back(file in file()) {
         let list: String = words(&file)
             .iter()
@@ -366,12 +431,18 @@ proptest! {
             .collect();
         same(&loops, &file, file.fixed_enabled)?;
         let enabled = File { enabled: true, ..file.clone() };
-        same(&windbg(&enabled), &enabled, file.fixed_enabled)?;
+        let text = windbg(&enabled);
+        same(&text, &enabled, file.fixed_enabled)?;
+        let reversed: String = text.lines().rev().map(|line| format!("{line}\n")).collect();
+        same(&reversed, &enabled, file.fixed_enabled)?;
     }
 
     #[test]
     fn what_lists_only_ranges_is_read_back(file in file()) {
         prop_assume!(file.variable.iter().any(Option::is_some));
+        // memcontrol does not number its lines: one like the line before is the same line.
+        let used: Vec<String> = file.variable.iter().flatten().map(|r| format!("{r:?}")).collect();
+        prop_assume!(used.windows(2).all(|pair| pair[0] != pair[1]));
         let file = File { enabled: true, fixed_enabled: true, ..file };
         let bits = file.bits.to_string();
         for text in [proc_mtrr(&file, false), proc_mtrr(&file, true)] {

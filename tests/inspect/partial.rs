@@ -23,6 +23,9 @@ fn wholes() -> Vec<(String, String)> {
     all.push(("rdmsr".into(), rdmsr()));
     all.push(("u-boot".into(), U_BOOT.into()));
     all.push(("used to the last".into(), FULL.into()));
+    all.push(("the map of 6.5".into(), KERNEL_MAP.into()));
+    let windbg = String::from_utf8(super::post("233-windbg-mtrr")).expect("text");
+    all.push(("windbg".into(), windbg));
     assert!(all.len() > 25, "{} dumps", all.len());
     all
 }
@@ -53,6 +56,20 @@ Reg Valid Write-type   Base   ||        Mask   ||        Size   ||
 6   N     Uncacheable  0000000000000000 0000000000000000 0000008000000000
 7   N     Uncacheable  0000000000000000 0000000000000000 0000008000000000
 =>
+";
+
+/// The list of Linux 6.5 and later, and the default type.
+const KERNEL_MAP: &str = "\
+MTRR default type: uncachable
+MTRR map: 7 entries (3 fixed + 4 variable; max 23), built from 10 variable MTRRs
+  0: 0000000000000000-000000000009ffff write-back
+  1: 00000000000a0000-00000000000bffff uncachable
+  2: 00000000000c0000-00000000000fffff write-protect
+  3: 0000000000100000-00000000adffffff write-back
+  4: 00000000ae000000-00000000afffffff uncachable
+  5: 00000000d0000000-00000000dfffffff write-combining
+  6: 0000000100000000-000000044fffffff write-back
+last_pfn = 0x450000 max_arch_pfn = 0x400000000
 ";
 
 /// Every range in use, on a machine with RAM above 4 GiB.
