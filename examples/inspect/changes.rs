@@ -6,10 +6,11 @@ use mtrr_pat::lookup::Run;
 use mtrr_pat::pat::Pat;
 
 use super::differs;
-use super::dump::{Dump, Listing, Regs, Variable};
+use super::dump::{Dump, Listing};
 use super::fill;
 use super::machine::{self, Machine};
 use super::map::{self, Map};
+use super::regs::{Regs, Variable};
 use super::states::State;
 
 /// The difference between two states.

@@ -6,10 +6,10 @@ use mtrr_pat::ranges::FIXED_END;
 use mtrr_pat::regs::MtrrDefType;
 use mtrr_pat::snapshot::Snapshot;
 
-use super::dump::Regs;
 use super::gaps::{self, Gaps};
 use super::machine::FOUR_GIB;
 use super::map::Map;
+use super::regs::Regs;
 
 /// Addresses whose type is not certain: sorted, disjoint, half-open.
 #[derive(Clone, Debug, Default)]

@@ -6,7 +6,8 @@ use mtrr_pat::memtype::MemType;
 use mtrr_pat::ranges::PhysBits;
 use mtrr_pat::regs::VariableMtrr;
 
-use super::dump::{Dump, Regs, Variable};
+use super::dump::Dump;
+use super::regs::{Regs, Variable};
 use super::width;
 
 /// `regs` with what the dump says elsewhere, and `--default`.

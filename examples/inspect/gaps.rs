@@ -4,7 +4,8 @@
 use mtrr_pat::memtype::MemType;
 use mtrr_pat::regs::{FIXED_COUNT, MAX_VARIABLE, SysCfg, VariableMtrr};
 
-use super::dump::{Dump, Regs, Variable, Vendor};
+use super::dump::{Dump, Vendor};
+use super::regs::{Regs, Variable};
 
 /// Counts of variable ranges that most processors have: a list of another length may be cut.
 const USUAL_COUNTS: [usize; 2] = [8, 10];

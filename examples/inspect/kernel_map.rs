@@ -9,9 +9,9 @@ use mtrr_pat::ranges::FIXED_END;
 use mtrr_pat::regs::{MAX_VARIABLE, MtrrCap, VariableMtrr};
 use mtrr_pat::snapshot::Snapshot;
 
-use super::dump::Regs;
 use super::goal;
 use super::plan;
+use super::regs::Regs;
 
 /// Most entries kept; Linux has room for 600.
 const MOST: usize = 1024;

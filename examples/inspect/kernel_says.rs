@@ -320,6 +320,6 @@ fn map_count(machine: &Machine) -> Answer {
 
 /// Whether the kernel's lines, and no register, are what the input consists of.
 pub fn log_alone(dump: &Dump) -> bool {
-    let registers = dump.cpus.values().any(super::dump::Regs::has_mtrr);
+    let registers = dump.cpus.values().any(super::regs::Regs::has_mtrr);
     !registers && !dump.hints.is_empty()
 }

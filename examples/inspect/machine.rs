@@ -8,9 +8,10 @@ use mtrr_pat::regs::{MtrrCap, MtrrDefType, SysCfg};
 use mtrr_pat::routing::Routing;
 use mtrr_pat::snapshot::Snapshot;
 
-use super::dump::{Dump, Regs};
+use super::dump::Dump;
 use super::fill::{assumed_default, complete, filled, merged, variable_count, words_of};
 use super::gaps::Gaps;
+use super::regs::Regs;
 use super::width::{self, BitsFrom};
 
 /// First byte above what 32-bit addresses reach: devices live below it.

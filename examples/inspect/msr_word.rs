@@ -3,8 +3,8 @@
 use mtrr_pat::ranges::FIXED_RANGES;
 use mtrr_pat::regs::MsrAddr;
 
-use super::dump::{Fixed, Regs, Variable};
 use super::read_msr::IORRS;
+use super::regs::{Fixed, Regs, Variable};
 
 /// Drops what `regs` says of register `msr`, one of ours.
 pub fn forget(regs: &mut Regs, msr: u32) {

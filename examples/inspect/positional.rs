@@ -2,8 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use super::dump::{Dump, Regs};
+use super::dump::Dump;
 use super::msr_word;
+use super::regs::Regs;
 
 /// How many values each register had.
 #[derive(Debug, Default)]

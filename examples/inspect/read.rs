@@ -5,7 +5,7 @@
 use std::collections::BTreeMap;
 use std::io::{self, BufRead, Read as _};
 
-use super::dump::{Dump, Variable};
+use super::dump::Dump;
 use super::kernel_map::KernelMap;
 use super::keys::Keys;
 use super::marks::{self, Marks};
@@ -13,6 +13,7 @@ use super::positional::Positional;
 use super::quote::quoted;
 use super::read_columns::Columns;
 use super::read_rdmsr::Asked;
+use super::regs::Variable;
 use super::states::{self, Kept};
 use super::unwrap::Unwrap;
 use super::words::{Line, plain};

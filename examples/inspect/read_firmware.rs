@@ -2,8 +2,8 @@
 
 use mtrr_pat::regs::{FIXED_COUNT, MAX_VARIABLE};
 
-use super::dump::Variable;
 use super::read::Reader;
+use super::regs::Variable;
 use super::words::{self, Line};
 
 /// Reads one line, when it is one of these formats.

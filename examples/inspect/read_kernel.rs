@@ -2,11 +2,12 @@
 
 use mtrr_pat::memtype::PatType;
 
-use super::dump::{Variable, Vendor};
+use super::dump::Vendor;
 use super::kernel_lines::{self, Subject};
 use super::marks::{FIRST_RANGE, Listing};
 use super::quote::quoted;
 use super::read::{Reader, Section};
+use super::regs::Variable;
 use super::words::{self, Line};
 
 /// Reads one line, when it is one of these formats.

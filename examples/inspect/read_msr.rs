@@ -5,10 +5,10 @@ use std::ops::Range;
 use mtrr_pat::ranges::FIXED_RANGES;
 use mtrr_pat::regs::{IORR_COUNT, MsrAddr};
 
-use super::dump::Regs;
 use super::marks::Listing;
 use super::msr_names::register_named;
 use super::read::Reader;
+use super::regs::Regs;
 use super::words::{self, Line};
 
 /// Reads one line, when it is one of these formats.

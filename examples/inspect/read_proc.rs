@@ -1,9 +1,10 @@
 //! Files of /proc: mtrr, cpuinfo, iomem, and what FreeBSD's memcontrol lists.
 
-use super::dump::{Variable, Vendor};
+use super::dump::Vendor;
 use super::marks::Listing;
 use super::quote::quoted;
 use super::read::Reader;
+use super::regs::Variable;
 use super::words::{self, Line};
 
 /// Reads one line, when it is one of these formats.

@@ -1,8 +1,8 @@
 //! The Windows debugger's `!mtrr`.
 
-use super::dump::Variable;
 use super::marks::Listing;
 use super::read::{Reader, Section};
+use super::regs::Variable;
 use super::words::{self, Line};
 
 /// Reads one line, when it is of this format.

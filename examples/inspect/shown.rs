@@ -3,8 +3,8 @@
 use mtrr_pat::snapshot::Snapshot;
 
 use super::doubt::Doubt;
-use super::dump::{Regs, Variable};
 use super::machine::Machine;
+use super::regs::{Regs, Variable};
 
 impl Machine {
     /// The first CPU's registers, as far as the dump has them.

@@ -3,9 +3,10 @@
 
 use std::collections::BTreeMap;
 
-use super::dump::{Dump, Listing, Regs};
+use super::dump::{Dump, Listing};
 use super::kernel_map::KernelMap;
 use super::read::Reader;
+use super::regs::Regs;
 
 /// Most bytes of lines kept for a second reading; longer inputs are read once, as one state.
 const MOST: usize = 16 << 20;

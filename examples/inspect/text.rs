@@ -6,7 +6,7 @@ use super::report::Report;
 use super::style::Look;
 use super::text_parts::{cpus, pat, routing, wrapped};
 use super::verdict::{self, State, Verdict};
-use super::{text_changes, text_map, text_plan};
+use super::{text_changes, text_map, text_plan, text_proposed};
 
 /// The whole report: the verdict, what to do, the map, and the rest.
 pub fn draw(report: &Report, look: Look) -> String {
@@ -15,9 +15,9 @@ pub fn draw(report: &Report, look: Look) -> String {
     out.push_str(&text_changes::draw(report, look));
     match (&report.repair, &report.wanted) {
         (_, Some(wanted)) if !report.wants.is_empty() => {
-            out.push_str(&text_plan::wanted(report, wanted, look));
+            out.push_str(&text_proposed::wanted(report, wanted, look));
         }
-        (Some(repair), _) => out.push_str(&text_plan::repair(report, repair, look)),
+        (Some(repair), _) => out.push_str(&text_proposed::repair(report, repair, look)),
         _ if !verdict.fix.is_empty() => {
             let fix = wrapped(&format!("  fix: {}", verdict.fix), look.columns, "       ");
             let _ = writeln!(out, "{fix}");

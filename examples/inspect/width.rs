@@ -5,7 +5,8 @@ use mtrr_pat::ranges::PhysBits;
 use mtrr_pat::regs::VariableMtrr;
 
 use super::digits;
-use super::dump::{Dump, Variable};
+use super::dump::Dump;
+use super::regs::Variable;
 
 /// The width taken when nothing in a dump needs more.
 const USUAL: u8 = 36;
