@@ -25,6 +25,7 @@ use self::peers::Peers;
 use self::slot::{AT, DONE, LEFT, PHASE, const_fn_unless_loom};
 use crate::atomic::{Ordering, Word};
 use crate::cpu::CpuOps;
+use crate::error::Error;
 use crate::program::masked;
 
 /// Phases of the gate's word; the number of the rendezvous is above them.
@@ -34,31 +35,15 @@ const COMMIT: u32 = 2;
 const ABORTED: u32 = 3;
 const ONE: u32 = 8;
 
-/// Why a rendezvous did not come about. Nothing was changed on any CPU.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum NoRendezvous {
-    /// Another one is being led.
-    Busy,
-    /// These did not arrive in time.
-    Missing(Late),
-}
-
 /// How a CPU's part in a rendezvous went.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Attended {
-    /// No rendezvous is open, or it does not want this CPU.
+pub enum Attendance {
+    /// There is none that wants this CPU.
     NotNow,
-    /// This CPU number has arrived already.
-    Twice,
-    /// The rendezvous came to nothing; nothing was changed.
-    Aborted,
-    /// This CPU arrived, and then did not look until the rendezvous was over: it may have been carried
-    /// out without this CPU's step.
-    Missed,
-    /// This CPU did its step.
+    /// It was called off; nothing was changed.
+    CalledOff,
+    /// This CPU did what it had to; its outcome is in the report.
     Done,
-    /// A sibling did not finish before this CPU's turn came: it did not do its step.
-    SiblingStuck(usize),
 }
 
 /// What a rendezvous is about, and the leader's part in it.
@@ -119,21 +104,21 @@ impl Gate {
         agenda: Agenda<
             impl FnMut(usize),
             impl FnOnce(),
-            impl FnOnce(&mut C, Result<(), usize>),
+            impl FnOnce(&mut C, Result<(), Error>),
             impl FnOnce(),
         >,
-    ) -> Result<Late, NoRendezvous> {
+    ) -> Result<Late, Error> {
         masked(cpu, |cpu| {
             if self.open() {
-                return Err(NoRendezvous::Busy);
+                return Err(Error::Busy);
             }
             // 0 is the number of no rendezvous.
             let number = (self.word.own() & !PHASE).wrapping_add(ONE).max(ONE);
             self.work.store(agenda.work, Ordering::Release);
-            if let Err(missing) = self.gather(peers, cpu, number, agenda.kick) {
+            if let Err(Late { count, first }) = self.gather(peers, cpu, number, agenda.kick) {
                 self.word.store(number | ABORTED, Ordering::Release);
                 peers.arrive(number | LEFT);
-                return Err(NoRendezvous::Missing(missing));
+                return Err(Error::Missing { count, first });
             }
             (agenda.commit)();
             self.word.store(number | COMMIT, Ordering::Release);
@@ -173,7 +158,7 @@ impl Gate {
         peers: Peers<'_>,
         cpu: &mut C,
         number: u32,
-        step: impl FnOnce(&mut C, Result<(), usize>),
+        step: impl FnOnce(&mut C, Result<(), Error>),
         close: impl FnOnce(),
     ) -> Late {
         let turn = peers.wait_for_turn(cpu, number);
@@ -192,52 +177,55 @@ impl Gate {
         stuck
     }
 
-    /// The number of the rendezvous that is gathering and waits for this CPU.
+    /// The number of the rendezvous that is gathering and waits for this CPU, if there is one.
     ///
     /// # Errors
-    /// [`Attended::NotNow`], [`Attended::Twice`].
-    pub(crate) fn called(&self, peers: Peers<'_>) -> Result<u32, Attended> {
-        let Some(me) = peers.mine().map(|slot| &slot.handshake) else {
-            return Err(Attended::NotNow);
-        };
+    /// [`Error::ArrivedTwice`].
+    pub(crate) fn called(&self, peers: Peers<'_>) -> Result<Option<u32>, Error> {
         let word = self.word.load(Ordering::Acquire);
         let number = word & !PHASE;
+        let Some(me) = peers.mine().map(|slot| &slot.handshake) else {
+            return Ok(None);
+        };
         if !is_open(word) || me.summon.load(Ordering::Acquire) != number {
-            Err(Attended::NotNow)
+            Ok(None)
         } else if me.arrived.own() & !PHASE == number {
-            Err(Attended::Twice)
-        } else if word & PHASE != GATHER {
-            Err(Attended::NotNow)
+            Err(Error::ArrivedTwice { cpu: peers.me })
         } else {
-            Ok(number)
+            Ok((word & PHASE == GATHER).then_some(number))
         }
     }
 
     /// Takes part in the rendezvous of the `number` that [`Gate::called`] gave, with interrupts masked
     /// since. `step` is told whether its turn came, or which sibling did not finish before it: what
     /// it writes down is there when the leader sees the rendezvous end.
+    ///
+    /// # Errors
+    /// [`Error::SiblingStuck`]: its turn did not come. [`Error::Stuck`] with this CPU's number: it arrived,
+    /// and then did not look until all was over, perhaps without its step.
     pub(crate) fn attend<C: CpuOps>(
         &self,
         peers: Peers<'_>,
         cpu: &mut C,
         number: u32,
-        step: impl FnOnce(&mut C, Result<(), usize>),
-    ) -> Attended {
+        step: impl FnOnce(&mut C, Result<(), Error>),
+    ) -> Result<Attendance, Error> {
         peers.arrive(number | AT);
         let over = self.wait_while(peers, cpu, number | GATHER);
         if over != number | COMMIT {
             peers.arrive(number | LEFT);
+            let (count, first) = (1, peers.me);
             return if over == number | ABORTED {
-                Attended::Aborted
+                Ok(Attendance::CalledOff)
             } else {
-                Attended::Missed
+                Err(Error::Stuck { count, first })
             };
         }
         let turn = peers.wait_for_turn(cpu, number);
         step(cpu, turn);
         peers.arrive(number | DONE);
         self.wait_while(peers, cpu, number | COMMIT);
-        turn.map_or_else(Attended::SiblingStuck, |()| Attended::Done)
+        turn.map(|()| Attendance::Done)
     }
 
     /// Waits until the word is another than `seen`, and stands still for siblings that ask meanwhile:
@@ -248,7 +236,7 @@ impl Gate {
             if word != seen {
                 return word;
             }
-            peers.hold_point(cpu);
+            let _ = peers.hold_point(cpu);
             Deadline::NEVER.pause_briefly(cpu, &self.word, seen);
         }
     }

@@ -56,7 +56,6 @@ mod tally;
 
 use spin::Once;
 
-pub use self::meet::Attendance;
 pub use self::sleep::Saved;
 pub use self::tally::Summary;
 use crate::atomic::{Ordering, Word};
@@ -66,7 +65,7 @@ use crate::error::Error;
 use crate::platform::Platform;
 use crate::policy::{Policy, Resync, Ticks};
 use crate::program::{masked, turn_caching_on};
-use crate::rendezvous::hold::Held;
+pub use crate::rendezvous::Attendance;
 use crate::rendezvous::peers::{Declared, Peers};
 use crate::rendezvous::slot::Slot;
 use crate::rendezvous::target::Target;
@@ -262,10 +261,7 @@ impl<const CPUS: usize> CacheSync<CPUS> {
             return Ok(());
         }
         self.caller(decided, cpu, number)?;
-        match peers.hold_point(cpu) {
-            Held::SiblingStuck(sibling) => Err(Error::SiblingStuck { cpu: sibling }),
-            Held::No | Held::Released => Ok(()),
-        }
+        peers.hold_point(cpu)
     }
 
     /// What every CPU did last. Complete once they have all come online or met.

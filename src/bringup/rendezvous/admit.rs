@@ -5,21 +5,14 @@ use super::deadline::Deadline;
 use super::peers::Peers;
 use super::slot::CpuState;
 use crate::cpu::CpuOps;
-
-/// Why a CPU may not be started. It stays absent.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Barred {
-    /// A rendezvous is open that may not have counted it.
-    Rendezvous,
-    /// A sibling stays in a window it may have opened without asking it.
-    Sibling(usize),
-}
+use crate::error::Error;
 
 /// Declares the CPU `peers` is about starting; waits, bounded, for a sibling's window to end.
 ///
 /// # Errors
-/// [`Barred`]; the CPU is absent then.
-pub(crate) fn admit(gate: &Gate, peers: Peers<'_>, cpu: &mut impl CpuOps) -> Result<(), Barred> {
+/// [`Error::Busy`]: a rendezvous is open that may not have counted it. [`Error::SiblingStuck`]: one stays in
+/// a window it may have opened without asking it. The CPU is absent then.
+pub(crate) fn admit(gate: &Gate, peers: Peers<'_>, cpu: &mut impl CpuOps) -> Result<(), Error> {
     let Some(slot) = peers.mine() else {
         return Ok(());
     };
@@ -32,14 +25,14 @@ pub(crate) fn admit(gate: &Gate, peers: Peers<'_>, cpu: &mut impl CpuOps) -> Res
         if gate.open() {
             // Not waited for here: the caller may itself be wanted there.
             slot.set_state(CpuState::Absent);
-            return Err(Barred::Rendezvous);
+            return Err(Error::Busy);
         }
         let Some(sibling) = peers.sibling_entered() else {
             return Ok(());
         };
         slot.set_state(CpuState::Absent);
         if last {
-            return Err(Barred::Sibling(sibling));
+            return Err(Error::SiblingStuck { cpu: sibling });
         }
         deadline.pause_briefly(cpu, &slot.handshake.summon, slot.summoned());
     }

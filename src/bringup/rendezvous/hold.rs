@@ -12,6 +12,7 @@ use super::peers::Peers;
 use super::slot::{REQUEST_PHASE as PHASE, Slot};
 use crate::atomic::{Ordering, Word};
 use crate::cpu::CpuOps;
+use crate::error::Error;
 use crate::program::{flush_tlb, masked};
 
 const IDLE: u32 = 0;
@@ -25,26 +26,6 @@ const WHO_BITS: u32 = 16;
 /// The acknowledgement of `who`'s request in its present round.
 const fn ack_of(who: usize, request: u32) -> u32 {
     (request / ONE) << WHO_BITS | (who as u32 + 1)
-}
-
-/// How being held ended.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Held {
-    /// Nobody asked.
-    No,
-    /// Asked, and let go again.
-    Released,
-    /// This CPU stood still as long as it may; that sibling never came out of its window.
-    SiblingStuck(usize),
-}
-
-/// Why a CPU may not open its window now.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Refused {
-    /// There is a CPU whose place is not known: it may be a sibling, and is not asked.
-    Unplaced,
-    /// This sibling did not answer in time; there may be more.
-    NoAnswer(usize),
 }
 
 fn request_of(slot: &Slot) -> u32 {
@@ -84,28 +65,32 @@ impl<'a> Peers<'a> {
     }
 
     /// Stands still for as long as a sibling asks. Returns at once when none does.
-    pub(crate) fn hold_point(self, cpu: &mut impl CpuOps) -> Held {
+    ///
+    /// # Errors
+    /// [`Error::SiblingStuck`]: this CPU stood still as long as it may; that sibling never came out of
+    /// its window.
+    pub(crate) fn hold_point(self, cpu: &mut impl CpuOps) -> Result<(), Error> {
         self.hold_for(cpu, usize::MAX)
     }
 
     /// [`Peers::hold_point`] for siblings with numbers below this: for one that is asking itself.
-    fn hold_for(self, cpu: &mut impl CpuOps, below: usize) -> Held {
+    fn hold_for(self, cpu: &mut impl CpuOps, below: usize) -> Result<(), Error> {
         if self.asking(below).is_none() {
-            return Held::No;
+            return Ok(());
         }
         masked(cpu, |cpu| self.stand_still(cpu, below))
     }
 
-    fn stand_still(self, cpu: &mut impl CpuOps, below: usize) -> Held {
+    fn stand_still(self, cpu: &mut impl CpuOps, below: usize) -> Result<(), Error> {
         let Some(me) = self.mine() else {
-            return Held::No;
+            return Ok(());
         };
         let ack = &me.handshake.ack;
         let since = cpu.rdtsc();
         // Longer than the requester itself waits: past it, the requester has fallen silent.
         let silent = Deadline::after(cpu, self.bounds.hold.saturating_mul(4));
         let stuck = Deadline::after(cpu, self.bounds.finish);
-        let mut held = Held::Released;
+        let mut held = Ok(());
         let mut acked = 0;
         loop {
             let (tired, last) = (silent.passed(cpu), stuck.passed(cpu));
@@ -114,7 +99,7 @@ impl<'a> Peers<'a> {
             };
             flush_tlb(cpu);
             if request & PHASE == ENTERED && last {
-                held = Held::SiblingStuck(number);
+                held = Err(Error::SiblingStuck { cpu: number });
                 break;
             }
             if request & PHASE == REQUESTED && tired && self.withdraw(cpu, ack, &mut acked) {
@@ -126,7 +111,7 @@ impl<'a> Peers<'a> {
         }
         // Before the acknowledgement is taken back: no other window opens meanwhile. What was translated
         // while it stood still goes too: its sibling has counted the window before it opened it.
-        let _ = self.flush_after_siblings(cpu, held == Held::Released);
+        let _ = self.flush_after_siblings(cpu, held.is_ok());
         ack.store(0, Ordering::Release);
         let ticks = cpu.rdtsc().saturating_sub(since);
         let (sum, times) = (&me.record.held, &me.record.holds);
@@ -192,12 +177,12 @@ impl<'a> Peers<'a> {
     /// is called again: an interrupt may get lost.
     ///
     /// # Errors
-    /// [`Refused::NoAnswer`] at the bound, [`Refused::Unplaced`]; nobody is held any more.
+    /// [`Error::SiblingsNotHeld`] at the bound, [`Error::TopologyUnknown`]; nobody is held any more.
     pub(crate) fn enter(
         self,
         cpu: &mut impl CpuOps,
         mut kick: impl FnMut(usize),
-    ) -> Result<(), Refused> {
+    ) -> Result<(), Error> {
         let Some(me) = self.mine().map(|slot| &slot.handshake) else {
             return Ok(());
         };
@@ -205,7 +190,7 @@ impl<'a> Peers<'a> {
         let requested = round | REQUESTED;
         let wanted = ack_of(self.me, requested);
         if self.declared.unplaced() {
-            return Err(Refused::Unplaced);
+            return Err(Error::TopologyUnknown);
         }
         me.request.store(requested, Ordering::Release);
         cpu.mfence();
@@ -215,10 +200,10 @@ impl<'a> Peers<'a> {
         let mut called_again = false;
         let refused = loop {
             let last = deadline.passed(cpu);
-            self.hold_for(cpu, self.me);
+            let _ = self.hold_for(cpu, self.me);
             if let Some((number, slot, seen)) = self.missing(wanted).next() {
                 if last {
-                    break Refused::NoAnswer(number);
+                    break Error::SiblingsNotHeld { cpu: number };
                 }
                 if !called_again && again.passed(cpu) {
                     called_again = true;
@@ -231,13 +216,13 @@ impl<'a> Peers<'a> {
             // Partners: `withdraw` of a sibling that grew tired, `admit` of one that was absent.
             cpu.mfence();
             if self.declared.unplaced() {
-                break Refused::Unplaced;
+                break Error::TopologyUnknown;
             }
             let Some((number, ..)) = self.missing(wanted).next() else {
                 return Ok(());
             };
             if last {
-                break Refused::NoAnswer(number);
+                break Error::SiblingsNotHeld { cpu: number };
             }
             me.request.store(requested, Ordering::Release);
         };

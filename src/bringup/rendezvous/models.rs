@@ -25,9 +25,10 @@ use loom::cell::UnsafeCell;
 
 use super::peers::{Declared, Peers};
 use super::slot::Slot;
-use super::{Agenda, Attended, CpuState, Gate, Late, NoRendezvous};
+use super::{Agenda, Attendance, CpuState, Gate, Late};
 use crate::atomic::Word;
 use crate::cpu::{CpuOps, CpuidWords, MsrFault};
+use crate::error::Error;
 use crate::policy::Ticks;
 use crate::program::masked;
 use crate::regs::MsrAddr;
@@ -258,7 +259,7 @@ impl<const CPUS: usize> Machine<CPUS> {
         me: usize,
         bounds: Ticks,
         kick: impl FnMut(usize),
-    ) -> (Result<Late, NoRendezvous>, bool) {
+    ) -> (Result<Late, Error>, bool) {
         let mut stepped = false;
         let result = self.gate.lead(
             self.peers(me, &bounds),
@@ -267,7 +268,7 @@ impl<const CPUS: usize> Machine<CPUS> {
                 work: 1,
                 kick,
                 commit: || self.map.taken(),
-                step: |cpu: &mut Cpu, turn: Result<(), usize>| {
+                step: |cpu: &mut Cpu, turn: Result<(), Error>| {
                     if turn.is_ok() {
                         self.step(cpu, me);
                         stepped = true;
@@ -281,11 +282,10 @@ impl<const CPUS: usize> Machine<CPUS> {
     }
 
     /// Attends a rendezvous; its step ran if and only if that says so.
-    fn attend(&self, cpu: &mut Cpu, me: usize, bounds: Ticks) -> Attended {
+    fn attend(&self, cpu: &mut Cpu, me: usize, bounds: Ticks) -> Result<Attendance, Error> {
         let peers = self.peers(me, &bounds);
-        let number = match self.gate.called(peers) {
-            Ok(number) => number,
-            Err(nothing) => return nothing,
+        let Some(number) = self.gate.called(peers)? else {
+            return Ok(Attendance::NotNow);
         };
         let mut stepped = false;
         let attended = masked(cpu, |cpu| {
@@ -297,7 +297,7 @@ impl<const CPUS: usize> Machine<CPUS> {
             })
         });
         assert!(!cpu.masked);
-        assert_eq!(stepped, attended == Attended::Done);
+        assert_eq!(stepped, attended == Ok(Attendance::Done));
         attended
     }
 }

@@ -5,6 +5,7 @@ use super::peers::Peers;
 use super::slot::{AT, DONE, PHASE, Slot};
 use crate::atomic::Ordering;
 use crate::cpu::CpuOps;
+use crate::error::Error;
 
 /// CPUs that were waited for in vain: how many, and the lowest number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
@@ -62,7 +63,7 @@ impl<'a> Peers<'a> {
                     break;
                 }
                 if stage == AT {
-                    self.hold_point(cpu);
+                    let _ = self.hold_point(cpu);
                 }
                 deadline.pause_briefly(cpu, &slot.handshake.arrived, word);
             }
@@ -73,8 +74,8 @@ impl<'a> Peers<'a> {
     /// Waits for the threads of this core with lower numbers.
     ///
     /// # Errors
-    /// The first that did not finish in time.
-    pub(super) fn wait_for_turn(self, cpu: &mut impl CpuOps, number: u32) -> Result<(), usize> {
+    /// [`Error::SiblingStuck`]: the first that did not finish in time.
+    pub(super) fn wait_for_turn(self, cpu: &mut impl CpuOps, number: u32) -> Result<(), Error> {
         for (other, slot) in self.siblings() {
             if other > self.me || slot.summoned() != number {
                 continue;
@@ -87,7 +88,7 @@ impl<'a> Peers<'a> {
                     break;
                 }
                 if last {
-                    return Err(other);
+                    return Err(Error::SiblingStuck { cpu: other });
                 }
                 deadline.pause(cpu, &slot.handshake.arrived, word);
             }

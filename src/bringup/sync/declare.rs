@@ -8,7 +8,7 @@ use crate::atomic::Ordering;
 use crate::cpu::{CpuOps, CpuidReader};
 use crate::error::Error;
 use crate::rendezvous::CpuState;
-use crate::rendezvous::admit::{Barred, admit};
+use crate::rendezvous::admit::admit;
 use crate::rendezvous::slot::{Slot, UNPLACED};
 use crate::topology::{Place, initial_apic_id, other_apic_id, own_apic_id};
 
@@ -65,13 +65,11 @@ impl<const CPUS: usize> CacheSync<CPUS> {
             return Err(Error::ApicIdTaken { apic_id, by });
         }
         slot.record.windows_seen.set(peers.sibling_windows());
-        admit(&self.gate, peers, cpu).map_err(|barred| {
+        let admitted = admit(&self.gate, peers, cpu);
+        if admitted.is_err() {
             self.recount_unplaced();
-            match barred {
-                Barred::Rendezvous => Error::Busy,
-                Barred::Sibling(sibling) => Error::SiblingStuck { cpu: sibling },
-            }
-        })
+        }
+        admitted
     }
 
     /// Declares that CPU `number` executes nothing any more: it did not come up, or went offline.

@@ -11,7 +11,6 @@ use crate::delta::Changes;
 use crate::error::{Error, Left};
 use crate::policy::CacheFlush;
 use crate::program::{Need, turn_caching_on};
-use crate::rendezvous::hold::{Held, Refused};
 use crate::report::{Gist, NO_RENDEZVOUS, Outcome, Path};
 
 /// Who makes sure that no sibling runs anything but a wait loop during a window.
@@ -95,18 +94,13 @@ impl<const CPUS: usize> CacheSync<CPUS> {
         };
         // One that never comes out of its window may open it at any moment: what this CPU reads then
         // may not be what it keeps.
-        if let Held::SiblingStuck(cpu) = peers.hold_point(cpu) {
-            return Err(Error::SiblingStuck { cpu });
-        }
+        peers.hold_point(cpu)?;
         self.compare(cpu, compared)?;
         outcome.changes = compared.plan.changes();
         if compared.plan.need() != Need::Window {
             return self.act(cpu, compared, outcome);
         }
-        peers.enter(cpu, kick).map_err(|refused| match refused {
-            Refused::Unplaced => Error::TopologyUnknown,
-            Refused::NoAnswer(cpu) => Error::SiblingsNotHeld { cpu },
-        })?;
+        peers.enter(cpu, kick)?;
         let result = self.act(cpu, compared, outcome);
         peers.leave();
         result

@@ -1,5 +1,7 @@
 //! The rendezvous as the kernel sees it: resync, run-time change, check.
 
+use log::Level;
+
 use super::compared::Compared;
 use super::step::Work;
 use super::{CacheSync, Decided, RUNNING, Summary};
@@ -9,20 +11,9 @@ use crate::delta::Changes;
 use crate::error::Error;
 use crate::program::masked;
 use crate::rendezvous::peers::Peers;
-use crate::rendezvous::{Agenda, Attended, Late, NoRendezvous};
+use crate::rendezvous::{Agenda, Attendance, Late};
 use crate::report::{NO_RENDEZVOUS, Outcome, Path};
 use crate::snapshot::Snapshot;
-
-/// How this CPU's part in a rendezvous went.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Attendance {
-    /// There is none that wants this CPU.
-    NotNow,
-    /// It was called off; nothing was changed.
-    CalledOff,
-    /// This CPU did what it had to; its outcome is in the report.
-    Done,
-}
 
 impl<const CPUS: usize> CacheSync<CPUS> {
     /// Compares every running CPU with the target, and brings those in line that differ: that checked
@@ -110,21 +101,11 @@ impl<const CPUS: usize> CacheSync<CPUS> {
     pub fn attend(&self, cpu: &mut impl CpuOps, number: usize) -> Result<Attendance, Error> {
         let decided = self.decided()?;
         let held = self.hold_point(cpu, number);
-        if self.gate.called(self.peers(decided, number)).is_ok() {
+        if self.gate.called(self.peers(decided, number))?.is_some() {
             self.caller(decided, cpu, number)?;
         }
-        let attendance = match self.attended(decided, cpu, number).0 {
-            Attended::NotNow => Attendance::NotNow,
-            Attended::Aborted => Attendance::CalledOff,
-            Attended::Done => Attendance::Done,
-            Attended::Twice => return Err(Error::ArrivedTwice { cpu: number }),
-            Attended::SiblingStuck(cpu) => return Err(Error::SiblingStuck { cpu }),
-            Attended::Missed => {
-                let (count, first) = (1, number);
-                return Err(Error::Stuck { count, first });
-            }
-        };
-        held.map(|()| attendance)
+        let (attendance, _) = self.attended(decided, cpu, number);
+        attendance.and_then(|attendance| held.map(|()| attendance))
     }
 
     /// [`CacheSync::attend`] for an AP that comes online: whether it was brought in line there.
@@ -135,7 +116,7 @@ impl<const CPUS: usize> CacheSync<CPUS> {
         number: usize,
     ) -> bool {
         let (attended, work) = self.attended(decided, cpu, number);
-        attended == Attended::Done && work != Work::Check
+        attended == Ok(Attendance::Done) && work != Work::Check
     }
 
     #[inline(never)] // one comparison at a time on the stack of those who call it
@@ -144,27 +125,28 @@ impl<const CPUS: usize> CacheSync<CPUS> {
         decided: &Decided,
         cpu: &mut impl CpuOps,
         number: usize,
-    ) -> (Attended, Work) {
+    ) -> (Result<Attendance, Error>, Work) {
         let peers = self.peers(decided, number);
         let called = self.gate.called(peers);
         // Before this CPU has arrived: once it is done, the next rendezvous may be about something else.
         let work = self.work();
-        let rendezvous = match called {
-            Ok(rendezvous) => rendezvous,
-            Err(nothing) => return (nothing, work),
+        let number = match called {
+            Ok(Some(number)) => number,
+            Ok(None) => return (Ok(Attendance::NotNow), work),
+            Err(twice) => return (Err(twice), work),
         };
         let attended = masked(cpu, |cpu| {
             let mut compared = Compared::nothing(decided, peers);
             self.compare_early(cpu, &mut compared);
-            self.gate.attend(peers, cpu, rendezvous, |cpu, turn| {
+            self.gate.attend(peers, cpu, number, |cpu, turn| {
                 self.take_turn(cpu, &mut compared, turn);
             })
         });
-        if attended == Attended::Missed {
+        if let Err(Error::Stuck { .. }) = attended {
             self.left_behind(peers, Path::Postponed, None);
         }
         // Siblings may have had windows; after a missed turn one may still be open.
-        peers.flush_after_siblings(cpu, attended == Attended::Done);
+        peers.flush_after_siblings(cpu, attended == Ok(Attendance::Done));
         (attended, work)
     }
 
@@ -173,14 +155,11 @@ impl<const CPUS: usize> CacheSync<CPUS> {
         &self,
         cpu: &mut impl CpuOps,
         compared: &mut Compared<'_>,
-        turn: Result<(), usize>,
+        turn: Result<(), Error>,
     ) {
         match turn {
             Ok(()) => self.step(cpu, compared),
-            Err(cpu) => {
-                let error = Error::SiblingStuck { cpu };
-                self.left_behind(compared.peers, Path::Failed, Some(error));
-            }
+            Err(error) => self.left_behind(compared.peers, Path::Failed, Some(error)),
         }
     }
 
@@ -223,24 +202,18 @@ impl<const CPUS: usize> CacheSync<CPUS> {
             },
             close: || summary = Some(self.summary(me)),
         };
-        let met = self.gate.lead(peers, cpu, agenda);
-        if met.is_ok() {
-            peers.flush_after_siblings(cpu, true);
-        }
-        let (summary, stuck) = match (met, summary) {
-            (Ok(stuck), Some(summary)) => (summary, stuck),
-            (Err(NoRendezvous::Missing(Late { count, first })), _) => {
-                let error = Error::Missing { count, first };
+        let stuck = match self.gate.lead(peers, cpu, agenda) {
+            Ok(stuck) => stuck,
+            Err(error) => {
                 log::warn!("{error}\n{}", self.report());
                 return Err(error);
             }
-            _ => return Err(Error::Busy),
         };
-        if summary.out_of_sync == 0 && stuck.count == 0 {
-            log::debug!("{}", self.report());
-        } else {
-            log::warn!("{}", self.report());
-        }
+        peers.flush_after_siblings(cpu, true);
+        let summary = summary.ok_or(Error::Busy)?;
+        let well = summary.out_of_sync == 0 && stuck.count == 0;
+        let level = if well { Level::Debug } else { Level::Warn };
+        log::log!(level, "{}", self.report());
         match stuck {
             Late { count: 0, .. } => Ok(summary),
             Late { count, first } => Err(Error::Stuck { count, first }),

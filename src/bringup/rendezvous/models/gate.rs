@@ -28,14 +28,17 @@ fn two_meet(name: &str, leader: Ticks, looks: usize) -> BTreeSet<String> {
         let (led, stepped) = machine.lead(cpu, 0, leader, |_| ());
         machine.runs(0);
         let how = attending.join().unwrap();
-        let done = how.iter().filter(|how| **how == Attended::Done).count();
+        let done = how
+            .iter()
+            .filter(|how| **how == Ok(Attendance::Done))
+            .count();
         assert_eq!((stepped, done), (led.is_ok(), usize::from(led.is_ok())));
         assert!(!machine.gate.open());
         (led.map(|late| late.count), how)
     })
 }
 
-const MISSING: &str = "Err(Missing(Late { count: 1, first: 1 }))";
+const MISSING: &str = "Err(Missing { count: 1, first: 1 })";
 
 fn with_missing<const N: usize, const M: usize>(
     how: [&str; N],
@@ -51,7 +54,7 @@ fn a_gathering_that_times_out_changes_nothing_and_one_that_does_not_changes_all(
         let seen = two_meet("gather", polls(patience, 0, NEVER), 1);
         assert_eq!(
             seen,
-            with_missing(["NotNow", "Aborted"], ["(Ok(0), [Done])"])
+            with_missing(["Ok(NotNow)", "Ok(CalledOff)"], ["(Ok(0), [Ok(Done)])"])
         );
     }
 }
@@ -87,7 +90,10 @@ fn kicked(name: &str, preemptions: Option<usize>, patience: &'static [u64]) -> B
             led.push(stepped);
         }
         let how = attending.unwrap().join().unwrap();
-        let done = how.iter().filter(|how| **how == Attended::Done).count();
+        let done = how
+            .iter()
+            .filter(|how| **how == Ok(Attendance::Done))
+            .count();
         assert_eq!(done, led.iter().filter(|led| **led).count());
         (led, how)
     })
@@ -99,19 +105,19 @@ fn a_cpu_that_is_late_for_one_rendezvous_attends_the_next() {
     assert_eq!(
         seen,
         set([
-            "([false, false], [Aborted, Aborted])",
-            "([false, false], [Aborted, NotNow])",
-            "([false, false], [Missed, Aborted])",
-            "([false, false], [Missed, NotNow])",
-            "([false, false], [NotNow, Aborted])",
-            "([false, false], [NotNow, NotNow])",
-            "([false, true], [Aborted, Done])",
-            "([false, true], [Done, NotNow])",
-            "([false, true], [Missed, Done])",
-            "([false, true], [NotNow, Done])",
-            "([true, false], [Done, Aborted])",
-            "([true, false], [Done, NotNow])",
-            "([true, true], [Done, Done])",
+            "([false, false], [Ok(CalledOff), Ok(CalledOff)])",
+            "([false, false], [Ok(CalledOff), Ok(NotNow)])",
+            "([false, false], [Err(Stuck { count: 1, first: 1 }), Ok(CalledOff)])",
+            "([false, false], [Err(Stuck { count: 1, first: 1 }), Ok(NotNow)])",
+            "([false, false], [Ok(NotNow), Ok(CalledOff)])",
+            "([false, false], [Ok(NotNow), Ok(NotNow)])",
+            "([false, true], [Ok(CalledOff), Ok(Done)])",
+            "([false, true], [Ok(Done), Ok(NotNow)])",
+            "([false, true], [Err(Stuck { count: 1, first: 1 }), Ok(Done)])",
+            "([false, true], [Ok(NotNow), Ok(Done)])",
+            "([true, false], [Ok(Done), Ok(CalledOff)])",
+            "([true, false], [Ok(Done), Ok(NotNow)])",
+            "([true, true], [Ok(Done), Ok(Done)])",
         ])
     );
 }
@@ -163,7 +169,7 @@ fn threads_of_a_core_act_in_turn() {
     for leader in 0..=1 {
         for known in [true, false] {
             let seen = two_threads_meet("in turn", leader, NEVER, known);
-            assert_eq!(seen, set(["(0, true, Done)"]));
+            assert_eq!(seen, set(["(0, true, Ok(Done))"]));
         }
     }
 }
@@ -174,21 +180,21 @@ fn a_thread_whose_sibling_does_not_finish_leaves_its_registers_alone() {
     assert_eq!(
         seen,
         set([
-            "(0, true, Done)",
-            "(0, true, SiblingStuck(0))",
-            "(1, true, Done)",
-            "(1, true, Missed)",
-            "(1, true, SiblingStuck(0))",
+            "(0, true, Ok(Done))",
+            "(0, true, Err(SiblingStuck { cpu: 0 }))",
+            "(1, true, Ok(Done))",
+            "(1, true, Err(Stuck { count: 1, first: 1 }))",
+            "(1, true, Err(SiblingStuck { cpu: 0 }))",
         ])
     );
     let seen = two_threads_meet("sibling slow", 1, 0, true);
     assert_eq!(
         seen,
         set([
-            "(0, true, Done)",
-            "(1, false, Done)",
-            "(2, false, Done)",
-            "(2, false, Missed)",
+            "(0, true, Ok(Done))",
+            "(1, false, Ok(Done))",
+            "(2, false, Ok(Done))",
+            "(2, false, Err(Stuck { count: 1, first: 0 }))",
         ])
     );
 }

@@ -28,9 +28,9 @@ fn a_cpu_started_during_a_siblings_window_waits_for_its_end() {
             seen,
             set([
                 // The window was about to open, and was given up for the CPU that was coming.
-                "(Err(Sibling(1)), Err(NoAnswer(0)))",
-                "(Err(Sibling(1)), Ok(()))",
-                "(Ok(()), Err(NoAnswer(0)))",
+                "(Err(SiblingStuck { cpu: 1 }), Err(SiblingsNotHeld { cpu: 0 }))",
+                "(Err(SiblingStuck { cpu: 1 }), Ok(()))",
+                "(Ok(()), Err(SiblingsNotHeld { cpu: 0 }))",
                 "(Ok(()), Ok(()))",
             ])
         );
@@ -61,11 +61,11 @@ fn a_cpu_of_unknown_place_and_any_window_exclude_each_other() {
         seen,
         set([
             // From the moment a place is not known everybody may be a sibling.
-            "(Err(Sibling(1)), Err(NoAnswer(0)))",
-            "(Err(Sibling(1)), Err(Unplaced))",
-            "(Err(Sibling(1)), Ok(()))",
-            "(Ok(()), Err(NoAnswer(0)))",
-            "(Ok(()), Err(Unplaced))",
+            "(Err(SiblingStuck { cpu: 1 }), Err(SiblingsNotHeld { cpu: 0 }))",
+            "(Err(SiblingStuck { cpu: 1 }), Err(TopologyUnknown))",
+            "(Err(SiblingStuck { cpu: 1 }), Ok(()))",
+            "(Ok(()), Err(SiblingsNotHeld { cpu: 0 }))",
+            "(Ok(()), Err(TopologyUnknown))",
             "(Ok(()), Ok(()))",
         ])
     );
@@ -83,7 +83,7 @@ fn a_cpu_started_during_a_rendezvous_is_counted_or_kept_out() {
                     let cpu = &mut Cpu::default();
                     let bounds = polls(0, 0, 0);
                     let admitted = admit(&machine.gate, machine.peers(1, &bounds), cpu);
-                    let mut attended = Attended::NotNow;
+                    let mut attended = Ok(Attendance::NotNow);
                     if admitted.is_ok() {
                         machine.runs(1);
                         attended = machine.attend(cpu, 1, polls(NEVER, 0, NEVER));
@@ -97,8 +97,8 @@ fn a_cpu_started_during_a_rendezvous_is_counted_or_kept_out() {
             machine.runs(0);
             let (admitted, attended) = starting.join().unwrap();
             assert_eq!(
-                attended == Attended::Done,
-                led.is_ok() && attended != Attended::NotNow
+                attended == Ok(Attendance::Done),
+                led.is_ok() && attended != Ok(Attendance::NotNow)
             );
             (led.map(|_| ()).map_err(|_| "missing"), admitted, attended)
         });
@@ -106,12 +106,12 @@ fn a_cpu_started_during_a_rendezvous_is_counted_or_kept_out() {
             seen,
             set([
                 // Both went back: the CPU for the rendezvous, the rendezvous for the CPU.
-                "(Err(\"missing\"), Err(Rendezvous), NotNow)",
-                "(Err(\"missing\"), Ok(()), Aborted)",
-                "(Err(\"missing\"), Ok(()), NotNow)",
-                "(Ok(()), Err(Rendezvous), NotNow)",
-                "(Ok(()), Ok(()), Done)",
-                "(Ok(()), Ok(()), NotNow)",
+                "(Err(\"missing\"), Err(Busy), Ok(NotNow))",
+                "(Err(\"missing\"), Ok(()), Ok(CalledOff))",
+                "(Err(\"missing\"), Ok(()), Ok(NotNow))",
+                "(Ok(()), Err(Busy), Ok(NotNow))",
+                "(Ok(()), Ok(()), Ok(Done))",
+                "(Ok(()), Ok(()), Ok(NotNow))",
             ])
         );
     }
