@@ -99,6 +99,7 @@ mod translate;
 mod types;
 mod watch;
 mod work;
+mod write_checks;
 mod write_queue;
 
 pub use caches::StaleLine;
@@ -116,3 +117,4 @@ pub use registers::{CR0_KERNEL, CR0_RESET};
 pub use scribble::{Rewrite, Scribble};
 pub use stop::Stop;
 pub use work::Ipis;
+pub use write_checks::WriteChecks;
