@@ -78,8 +78,10 @@ impl ThreadRegs {
         self.cr0 & CR0_CD != 0
     }
 
+    /// Whether reads and writes of a fixed range reach RdMem and WrMem, or whatever else is in their place.
     const fn dram_bits_open(&self) -> bool {
         match self.syscfg {
+            _ if !self.checks.dram_bits => true,
             Some(syscfg) => syscfg.contains(SysCfg::MTRR_FIX_DRAM_MOD_EN),
             None => false,
         }
@@ -150,6 +152,7 @@ impl ThreadRegs {
             )
         };
         matches!(register, Register::Fixed(_))
+            && self.checks.dram_bits
             && self.dram_bits_open()
             && value.to_le_bytes().into_iter().any(reserved)
     }

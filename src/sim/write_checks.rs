@@ -16,7 +16,8 @@ pub struct WriteChecks {
     pub types: bool,
     /// Whether they count in the PAT.
     pub pat_types: bool,
-    /// Whether RdMem and WrMem may be written to a fixed range where there is a SYSCFG.
+    /// Whether the fixed ranges of a CPU with a SYSCFG have RdMem and WrMem: taken, but neither read nor
+    /// written while its bit 19 is clear. Else those are bits of the type.
     pub dram_bits: bool,
 }
 
@@ -59,7 +60,7 @@ impl WriteChecks {
         reserved_bits: false,
         types: false,
         pat_types: false,
-        dram_bits: true,
+        dram_bits: false,
     };
 
     /// Those of `bits` that count as reserved.
