@@ -1,6 +1,6 @@
 //! Processors and hypervisors as they answer: CPUID, MTRRCAP, and which registers exist.
 //!
-//! Of a hypervisor's answers each file says where they are known from: its source, or what its guests
+//! Of a hypervisor's answers each preset says where they are known from: its source, or what its guests
 //! print while they boot. What is assumed is called so.
 
 mod bhyve;
@@ -56,8 +56,8 @@ impl Config {
     /// memory that stays cached whatever CR0.CD says: a hypervisor that honours it at all does so for a guest
     /// with devices of its own.
     ///
-    /// That a guest's CR0.CD reads as it wrote it, that its WBINVD does not fault, and that its MTRRs are no other
-    /// CPU's, holds for each of them.
+    /// That a guest's CR0.CD reads as it wrote it, that its WBINVD does not fault, and that its MTRRs
+    /// are no other CPU's, holds for each of them.
     fn guest(cores: usize, threads: usize, bits: u8, cap: u64) -> Self {
         let mut config = Self::new(cores, threads);
         config.signature = 0x0005_0654;

@@ -1,11 +1,4 @@
 //! Microsoft's Hyper-V.
-//!
-//! Source: OpenVMM, vm/loader (`compute_variable_mtrrs`, the loaders for PCAT, UEFI and Linux: which
-//! registers get what; that all CPUs get it, and that bases have bits under their masks, in its pull
-//! request 355); boot logs of guests (eight pairs, PAT); Microsoft's answer in LIS/lis-next, issue 321: 44
-//! address bits on Server 2016, and a guest's MTRRs do not count for its RAM. Assumed: what #GPs is what the manuals say, INIT
-//! keeps the MTRRs. There is no S3: its guests are told of S0 and S5. CPUID's leaves for it end at
-//! 0x4000_000B; the rate of the time-stamp counter is in an MSR of its own, which this crate does not read.
 
 use super::{ALL_WRITE_BACK, EIGHT, ON_UNCACHABLE, program};
 use crate::regs::VariableMtrr;
@@ -24,6 +17,8 @@ const PAIRS: [(u64, u64); 5] = [
 
 impl Config {
     /// A generation 1 machine (PC BIOS) with more than 64 GiB.
+    ///
+    /// Source: as [`Config::hyper_v_gen2`].
     #[must_use]
     pub fn hyper_v_gen1(cores: usize, threads: usize) -> Self {
         let mut config = Self::hyper_v_gen2(cores, threads);
@@ -35,6 +30,14 @@ impl Config {
 
     /// A generation 2 machine (UEFI) with more than 64 GiB: uncachable by default, conventional memory
     /// write-back, and five pairs whose masks are wider than their bases are aligned.
+    ///
+    /// Source: OpenVMM, vm/loader (`compute_variable_mtrrs`, the loaders for PCAT, UEFI and Linux:
+    /// which registers get what) and its pull request 355 (all CPUs get it; bases have bits under
+    /// their masks); boot logs of guests (eight pairs, PAT, CPUID's leaves up to 0x4000_000B);
+    /// Microsoft's answer in LIS/lis-next, issue 321: 44 address bits on Server 2016, and a guest's
+    /// MTRRs do not count for its RAM. Assumed: what #GPs is what the manuals say, INIT keeps the
+    /// MTRRs, there is no S3. The rate of the time-stamp counter is in an MSR of its own, which
+    /// this crate does not read.
     #[must_use]
     pub fn hyper_v_gen2(cores: usize, threads: usize) -> Self {
         let mut config = Self::hyper_v(cores, threads);

@@ -1,10 +1,4 @@
 //! Linux's KVM, under QEMU and under monitors that bring no firmware.
-//!
-//! Source: Linux, arch/x86/kvm/mtrr.c (MTRRCAP, what #GPs, that INIT leaves them), x86.c (SYSCFG reads
-//! 0, writes to it are ignored; TOP_MEM and TOP_MEM2 are not there); SeaBIOS, src/fw/mtrr.c (the map) and
-//! src/fw/smp.c (every CPU gets it, also after S3); boot logs of guests, which show the same map. CR0 of
-//! the APs is as SeaBIOS's way into protected mode leaves it. That CPUID does not tell the rate
-//! of the time-stamp counter holds for QEMU without `+invtsc`.
 
 use super::{ALL_WRITE_PROTECTED, EIGHT, ON_WRITE_BACK, program};
 use crate::memtype::MemType;
@@ -18,6 +12,12 @@ use crate::sim::scribble::Scribble;
 impl Config {
     /// A KVM guest on an Intel processor, QEMU's PC with SeaBIOS: eight variable ranges, RAM write-back
     /// by default, option ROMs write-protected, and 3 to 4 GiB uncachable; no SMRR, no memory encryption.
+    ///
+    /// Source: Linux, arch/x86/kvm/mtrr.c (MTRRCAP, what #GPs, that INIT leaves them), x86.c
+    /// (SYSCFG reads 0; TOP_MEM and TOP_MEM2 are not there); SeaBIOS, src/fw/mtrr.c (the map) and
+    /// src/fw/smp.c (every CPU gets it, also after S3); boot logs of guests, which show the same
+    /// map. CR0 of the APs is as SeaBIOS's way into protected mode leaves it. That CPUID does not
+    /// tell the rate of the time-stamp counter holds for QEMU without `+invtsc`.
     #[must_use]
     pub fn kvm_intel(cores: usize, threads: usize) -> Self {
         let mut config = Self::kvm(cores, threads);
@@ -31,6 +31,8 @@ impl Config {
 
     /// The same on an AMD processor: SYSCFG is there and reads 0; TOP_MEM, TOP_MEM2, the IORRs and
     /// SEV_STATUS are not, and RdMem and WrMem are refused.
+    ///
+    /// Source: as [`Config::kvm_intel`].
     #[must_use]
     pub fn kvm_amd(cores: usize, threads: usize) -> Self {
         let mut config = Self::kvm_intel(cores, threads);

@@ -1,7 +1,4 @@
 //! QEMU's own translator (TCG).
-//!
-//! Source: QEMU, target/i386 (MTRRCAP, the clearing of MTRRs at reset and INIT, WRMSR that stores what it
-//! is given, RDMSR that reads unknown registers as 0, the model qemu64); SeaBIOS as in [`Config::kvm_intel`].
 
 use super::{ALL_WRITE_PROTECTED, EIGHT, ON_WRITE_BACK, program};
 use crate::cpu::CpuidWords;
@@ -15,6 +12,10 @@ use crate::sim::write_checks::WriteChecks;
 impl Config {
     /// QEMU without an accelerator: an AMD processor of family 15 by name, one thread a core. INIT
     /// clears the MTRRs, so every AP arrives with them off, at boot and after S3; nothing is ever refused.
+    ///
+    /// Source: QEMU, target/i386 (MTRRCAP, the clearing of MTRRs at reset and INIT, WRMSR that
+    /// stores what it is given, RDMSR that reads unknown registers as 0, the model qemu64); SeaBIOS
+    /// as in [`Config::kvm_intel`].
     #[must_use]
     pub fn qemu_tcg(cores: usize) -> Self {
         let mut config = Self::guest(cores, 1, 40, EIGHT);

@@ -1,9 +1,4 @@
 //! VMware's ESXi, Workstation and Fusion.
-//!
-//! Source: boot logs of guests: "total RAM covered: 130048M" (127 GiB: 128 less the last below 4), the fixed
-//! ranges as cheat-engine's issue 1491 lists them, the rate of the time-stamp counter read from the
-//! hypervisor; Linux, arch/x86/kernel/cpu/vmware.c (the leaf it is in). Assumed, since the source is not open: 45
-//! address bits, what #GPs, that APs are set up as the boot CPU, also after S3, that INIT keeps the MTRRs.
 
 use super::{EIGHT, ON_UNCACHABLE, program};
 use crate::cpu::CpuidWords;
@@ -15,6 +10,12 @@ use crate::sim::scribble::Scribble;
 impl Config {
     /// A VMware guest: uncachable by default, 128 GiB write-back, the hole below 4 GiB uncachable in it.
     /// It is told the rate of its time-stamp counter.
+    ///
+    /// Source: boot logs of guests: "total RAM covered: 130048M" (127 GiB: 128 less the last below
+    /// 4), the fixed ranges as cheat-engine's issue 1491 lists them, the rate of the time-stamp
+    /// counter read from the hypervisor; Linux, arch/x86/kernel/cpu/vmware.c (the leaf it is in).
+    /// Assumed, since the source is not open: 45 address bits, what #GPs, that APs are set up as
+    /// the boot CPU, also after S3, that INIT keeps the MTRRs.
     #[must_use]
     pub fn vmware(cores: usize, threads: usize) -> Self {
         let mut config = Self::guest(cores, threads, 45, EIGHT);

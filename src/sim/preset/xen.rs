@@ -1,9 +1,4 @@
 //! Xen, fully virtualised.
-//!
-//! Source: Xen, xen/arch/x86/hvm/mtrr.c (MTRRCAP, what #GPs, PAT at the start), hvm.c (what S3 and a SIPI
-//! set: neither an MTRR nor the PAT); hvmloader, cacheattr.c (the map; every CPU runs it). Assumed: 46
-//! address bits, CR0 of an AP after S3, that CPUID's leaf 0xB is empty (it was until guests got a topology), and
-//! that the devices' window is the usual one from 0xF000_0000 to 0xFC00_0000.
 
 use super::{ALL_WRITE_BACK, EIGHT, ON_WRITE_BACK, program};
 use crate::cpu::CpuidWords;
@@ -16,6 +11,12 @@ impl Config {
     /// A Xen HVM guest: write-back by default, video write-combining, the devices' window uncachable in two
     /// pairs. S3 leaves MTRRs and PAT as they were. CPUID says little of the topology, so that all CPUs
     /// of a package count as threads of one core.
+    ///
+    /// Source: Xen, xen/arch/x86/hvm/mtrr.c (MTRRCAP, what #GPs, PAT at the start), hvm.c (what S3
+    /// and a SIPI set: neither an MTRR nor the PAT); hvmloader, cacheattr.c (the map; every CPU
+    /// runs it). Assumed: 46 address bits, CR0 of an AP after S3, that CPUID's leaf 0xB is empty
+    /// (it was until guests got a topology), and that the devices' window is the usual one from
+    /// 0xF000_0000 to 0xFC00_0000.
     #[must_use]
     pub fn xen_hvm(cores: usize, threads: usize) -> Self {
         let mut config = Self::guest(cores, threads, 46, EIGHT);
