@@ -269,6 +269,14 @@
 //! | [`Error::NoMtrr`], [`Error::NoPat`] | in [`platform`]: none, or a guest's that are not its own | nothing: what there is is kept equal |
 //! | [`Error::Busy`] | in a rendezvous | `attend`, then again |
 //!
+//! # Under a hypervisor
+//! What a guest of KVM, Hyper-V, VMware, VirtualBox, Xen and others sees, and what this crate does
+//! there, is a table in [`platform`](crate::platform#under-a-hypervisor). Nothing is to be done for it,
+//! but two things are to be known: APs may come without any map (QEMU's translator, VirtualBox), and a
+//! hypervisor may keep the MTRRs ([`Platform::mtrr_refused`](crate::platform::Platform::mtrr_refused)):
+//! then another map is not to be had, and the PAT is what is left. A kernel that wants write-combining
+//! asks the PAT for it there, as everywhere.
+//!
 //! # Words
 //! One for each thing, the manuals' or Linux's. The *boot CPU*; an *AP*, any other logical processor.
 //! *Siblings*: threads of one core. The *target*: the state every CPU is to have, with its *epoch*.

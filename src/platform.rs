@@ -2,6 +2,38 @@
 //!
 //! Owns everything that is a property of the platform: features, vendor, width, guest or host, and
 //! whether writes work at all. APs never find it out again; they load the answer.
+//!
+//! # Under a hypervisor
+//! Registers answer there as the hypervisor likes. What is known of each, from its source or from what
+//! its guests print, is a preset of the simulated machine (`sim::Config::kvm_intel` and so on; its
+//! documentation names the sources, and what is assumed); each goes through boot, early and deferred,
+//! S3, a change and checks in the tests, which also make this table:
+//!
+//! | hypervisor | variable, fixed, width | default type | an AP at its start | after S3: boot CPU; AP | another map |
+//! |---|---|---|---|---|---|
+//! | KVM, Intel | 8 pairs, fixed; 40 bits | write-back | pat | pat; pat | all in line |
+//! | KVM, AMD | 8 pairs, fixed; 40 bits | write-back | pat | pat; pat | all in line |
+//! | Cloud Hypervisor | 8 pairs, fixed; 40 bits | write-back | pat | no S3 | all in line |
+//! | QEMU without accelerator | 8 pairs, fixed; 40 bits | write-back | window | pat; window | all in line |
+//! | Hyper-V, generation 1 | 8 pairs, fixed; 44 bits | uncachable | pat | no S3 | all in line |
+//! | Hyper-V, generation 2 | 8 pairs, fixed; 44 bits | uncachable | pat | no S3 | all in line |
+//! | Hyper-V, utility (WSL 2) | 8 pairs, fixed; 44 bits | off | pat | no S3 | all in line |
+//! | VMware | 8 pairs, fixed; 45 bits | uncachable | pat | pat; pat | all in line |
+//! | VirtualBox 7.1 | 8 pairs, fixed; 39 bits | uncachable | window | pat; pat | all in line |
+//! | VirtualBox 7.1, ranges read-only | 8 pairs, fixed; 39 bits | uncachable | failed | pat; failed | 4 CPU(s) not in line after the rendezvous; the report says why |
+//! | VirtualBox up to 7.0 | 0 pairs, nothing fixed; 39 bits | off | pat | pat; pat | all in line |
+//! | Xen HVM | 8 pairs, fixed; 46 bits | write-back | pat | in_sync; in_sync | all in line |
+//! | bhyve | 10 pairs, fixed; 39 bits | write-back | pat | no S3 | all in line |
+//!
+//! The words are those of [`Path`](crate::report::Path), with a PAT that is not reset's: *pat*, its
+//! MTRRs were right; *window*, they were not. In *failed* they are the hypervisor's
+//! ([`Platform::mtrr_refused`]); the PAT is in line all the same, as on every CPU of every row, and no
+//! access faults. SYSCFG is not read, even where it is there (KVM, QEMU, bhyve on AMD: it reads 0).
+//! CR0.CD and WBINVD may do nothing there; they do not fault. Where they do, in TDX and SNP guests
+//! ([`ConfidentialGuest`]), no MTRR is touched.
+//!
+//! Most hypervisors use a guest's MTRRs for devices it was given, or for nothing; its page tables and
+//! the PAT count more. So *off* means nothing is uncached there but what page tables make so.
 
 mod identity;
 

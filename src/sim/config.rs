@@ -4,7 +4,10 @@ use std::collections::BTreeMap;
 
 use super::cost::Costs;
 use super::fault::Fault;
+use super::firmware::S3;
 use super::firmware_map::firmware_map;
+use super::scribble::Scribble;
+use super::write_checks::WriteChecks;
 use crate::cpu::CpuidWords;
 use crate::regs::{IORR_COUNT, MsrAddr, MtrrCap, SysCfg};
 use crate::snapshot::Snapshot;
@@ -54,12 +57,14 @@ pub enum Schedule {
     },
 }
 
-/// What INIT does to a CPU's MTRRs.
+/// What INIT does to a CPU's registers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Init {
-    /// They stay: real processors.
+    /// MTRRs, PAT, CR0.CD and CR0.NW stay: real processors.
     KeepsMtrrs,
-    /// They are cleared (E=0, all words 0): QEMU's TCG. Only with [`MtrrScope::Thread`].
+    /// The MTRRs stay; the PAT, and CR0 with CD and NW, are as out of reset: VirtualBox.
+    ResetsPat,
+    /// The MTRRs are cleared (E=0, all words 0): QEMU's TCG. Only with [`MtrrScope::Thread`].
     WipesMtrrs,
 }
 
@@ -131,6 +136,11 @@ pub struct Config {
     pub cpuid: Vec<(Option<usize>, u32, u32, CpuidWords)>,
     /// What INIT does.
     pub init: Init,
+    /// What WRMSR refuses.
+    pub write_checks: WriteChecks,
+    /// What the firmware of this machine gives back after S3. Nobody but who calls
+    /// [`SimCpu::s3`](super::SimCpu::s3) with it uses it.
+    pub wake: S3,
     /// CR0 of the APs when the kernel first runs: firmware usually cleared CD and NW.
     pub ap_cr0: u64,
     /// What the trampoline does.
@@ -196,6 +206,8 @@ impl Config {
             signature: 0x000c_06f2,
             cpuid: Vec::new(),
             init: Init::KeepsMtrrs,
+            write_checks: WriteChecks::MANUALS,
+            wake: S3::all(Scribble::LikeBoot),
             ap_cr0: 0x10,
             trampoline: Trampoline::LeavesCaching,
             cr4: 0xa0,

@@ -184,6 +184,11 @@ impl State {
             self.sets[set].variable = [VariableMtrr::default(); MAX_VARIABLE];
             self.sets[set].fixed = Default::default();
         }
+        if config.init == Init::ResetsPat {
+            let regs = &mut self.cpus[cpu].regs;
+            regs.pat = regs.pat.map(|_| Pat::POWER_ON.raw());
+            regs.cr0 = CR0_RESET;
+        }
         let kept = match config.trampoline {
             Trampoline::LeavesCaching => self.cpus[cpu].regs.cr0 & (CR0_CD | CR0_NW),
             Trampoline::EnablesCaching => 0,

@@ -52,6 +52,15 @@
 //! none across an access of a [`Word`](crate::atomic::Word) or an instruction. `println!` holds one
 //! while it formats: a report is made a string first.
 //!
+//! # Virtual machines
+//! [`Config::kvm_intel`], [`Config::kvm_amd`], [`Config::cloud_hypervisor`], [`Config::qemu_tcg`],
+//! [`Config::hyper_v_gen1`], [`Config::hyper_v_gen2`], [`Config::hyper_v_utility`], [`Config::vmware`],
+//! [`Config::virtualbox`], [`Config::virtualbox_read_only`], [`Config::virtualbox_old`],
+//! [`Config::xen_hvm`], [`Config::bhyve`]: CPUID, registers, what WRMSR refuses ([`WriteChecks`]), INIT, and S3
+//! ([`Config::wake`]) as their guests find them. Memory types count as on hardware, though most of them ignore
+//! a guest's; a kernel that is right here is right there. What becomes of each is a table in
+//! [`platform`](crate::platform#under-a-hypervisor).
+//!
 //! # Rules
 //! Breaking a [`Rule`] does not stop a CPU, as hardware would not; [`Machine::check`] reports it.
 //! What hardware does punish at once is a panic: clearing CR0.CD with NW set, and setting CD in a
@@ -99,6 +108,7 @@ mod translate;
 mod types;
 mod watch;
 mod work;
+mod write_checks;
 mod write_queue;
 
 pub use caches::StaleLine;
@@ -116,3 +126,4 @@ pub use registers::{CR0_KERNEL, CR0_RESET};
 pub use scribble::{Rewrite, Scribble};
 pub use stop::Stop;
 pub use work::Ipis;
+pub use write_checks::WriteChecks;

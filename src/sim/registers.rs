@@ -4,8 +4,8 @@
 
 use std::collections::BTreeMap;
 
+use super::write_checks::WriteChecks;
 use crate::cpu::{CR0_CD, MsrFault};
-use crate::memtype::{MemType, PatType};
 use crate::pat::Pat;
 use crate::ranges::{FIXED_RANGES, PhysBits};
 use crate::regs::{FIXED_COUNT, MAX_VARIABLE, MsrAddr, MtrrCap, MtrrDefType, SysCfg, VariableMtrr};
@@ -36,6 +36,7 @@ pub(crate) struct ThreadRegs {
     pub(crate) top_mem2: u64,
     pub(crate) other: BTreeMap<u32, u64>,
     pub(crate) phys_bits: PhysBits,
+    pub(crate) checks: WriteChecks,
     pub(crate) cr0: u64,
     pub(crate) cr3: u64,
     pub(crate) cr4: u64,
@@ -77,8 +78,10 @@ impl ThreadRegs {
         self.cr0 & CR0_CD != 0
     }
 
+    /// Whether reads and writes of a fixed range reach RdMem and WrMem, or whatever else is in their place.
     const fn dram_bits_open(&self) -> bool {
         match self.syscfg {
+            _ if !self.checks.dram_bits => true,
             Some(syscfg) => syscfg.contains(SysCfg::MTRR_FIX_DRAM_MOD_EN),
             None => false,
         }
@@ -140,43 +143,6 @@ impl ThreadRegs {
         }
     }
 
-    /// Whether WRMSR takes the value; otherwise it raises #GP.
-    pub(crate) fn accepts(&self, register: Register, value: u64) -> bool {
-        let above = !(self.phys_bits.end() - 1);
-        match register {
-            Register::Cap => false,
-            Register::DefType => {
-                let defined = 0xff | MtrrDefType::E | MtrrDefType::FE;
-                value & !defined == 0 && self.takes_type(value as u8)
-            }
-            Register::Base(_) => value & (above | 0xf00) == 0 && self.takes_type(value as u8),
-            Register::Mask(_) => value & (above | 0x7ff) == 0,
-            Register::Fixed(_) => value.to_le_bytes().into_iter().all(|byte| {
-                let hidden = if self.syscfg.is_some() { 0x18 } else { 0 };
-                self.takes_type(byte & !hidden)
-            }),
-            Register::Pat => value
-                .to_le_bytes()
-                .into_iter()
-                .all(|byte| PatType::from_field(byte).is_ok()),
-            Register::SysCfg | Register::TopMem2 => true,
-            // Locked by its first write.
-            Register::Other(msr) => {
-                const LOCK: u64 = 1;
-                let word = self.other.get(&msr).copied().unwrap_or(0);
-                MsrAddr(msr) != MsrAddr::TME_ACTIVATE || word & LOCK == 0
-            }
-        }
-    }
-
-    fn takes_type(&self, byte: u8) -> bool {
-        match MemType::from_field(byte) {
-            Ok(MemType::WriteCombining) => self.cap.is_some_and(|cap| cap.contains(MtrrCap::WC)),
-            Ok(_) => true,
-            Err(_) => false,
-        }
-    }
-
     /// Whether a write puts RdMem, WrMem and type together in a way the manual reserves.
     pub(crate) fn reserved_dram(&self, register: Register, value: u64) -> bool {
         let reserved = |byte: u8| {
@@ -186,6 +152,7 @@ impl ThreadRegs {
             )
         };
         matches!(register, Register::Fixed(_))
+            && self.checks.dram_bits
             && self.dram_bits_open()
             && value.to_le_bytes().into_iter().any(reserved)
     }

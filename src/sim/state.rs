@@ -251,6 +251,7 @@ fn new_cpu(config: &Config, n: usize) -> Cpu {
         top_mem2: 0,
         other: config.other(n),
         phys_bits: firmware.phys_bits,
+        checks: config.write_checks,
         cr0: config.ap_cr0,
         cr3: 0,
         cr4: 0,

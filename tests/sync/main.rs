@@ -23,4 +23,5 @@ mod siblings;
 mod sleep_resume;
 mod stale_lines;
 mod suspend_and_hotplug;
+mod virtual_machines;
 mod wrong_numbers;

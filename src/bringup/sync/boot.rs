@@ -109,7 +109,12 @@ impl<const CPUS: usize> CacheSync<CPUS> {
             log::warn!("a CPU whose MTRRs differ from the boot CPU's will stay so: {error}");
         }
         if want.cap.is_some() && !want.def_type.enabled() {
-            log::warn!("firmware left the boot CPU's MTRRs off: all memory will be uncachable");
+            // Who shows a guest MTRRs that nobody turned on does not let them count.
+            if platform.hypervisor {
+                log::info!("the boot CPU's MTRRs are off, as hypervisors may leave them");
+            } else {
+                log::warn!("firmware left the boot CPU's MTRRs off: all memory will be uncachable");
+            }
         }
         Ok(outcome)
     }
