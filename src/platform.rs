@@ -20,7 +20,7 @@
 //! | Hyper-V, utility (WSL 2) | 8 pairs, fixed; 44 bits | off | pat | no S3 | all in line |
 //! | VMware | 8 pairs, fixed; 45 bits | uncachable | pat | pat; pat | all in line |
 //! | VirtualBox 7.1 | 8 pairs, fixed; 39 bits | uncachable | window | pat; pat | all in line |
-//! | VirtualBox 7.1, ranges read-only | 8 pairs, fixed; 39 bits | uncachable | failed | pat; failed | 4 CPU(s) not in line after the rendezvous; the report says why |
+//! | VirtualBox 7.1, ranges read-only | 8 pairs, fixed; 39 bits | uncachable | failed | pat; failed | MSR 0x20e does not hold 0x1006 after the write; nothing was changed |
 //! | VirtualBox up to 7.0 | 0 pairs, nothing fixed; 39 bits | off | pat | pat; pat | all in line |
 //! | Xen HVM | 8 pairs, fixed; 46 bits | write-back | pat | in_sync; in_sync | all in line |
 //! | bhyve | 10 pairs, fixed; 39 bits | write-back | pat | no S3 | all in line |

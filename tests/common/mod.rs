@@ -90,6 +90,11 @@ impl Kernel {
         lost
     }
 
+    /// Forgets that this AP was up.
+    pub fn awaits(&self, ap: usize) {
+        self.up[ap].store(0, Ordering::Release);
+    }
+
     /// Declares and starts one AP.
     pub fn start(&self, boot: &mut SimCpu<'_>, ap: usize) -> Result<(), Error> {
         let apic = boot.machine().config().apic_id(ap);

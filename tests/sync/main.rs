@@ -13,6 +13,7 @@ mod early;
 mod event_lists;
 mod faults;
 mod kick_order;
+mod parallel_bringup;
 mod random;
 mod register_sets;
 mod rendezvous;

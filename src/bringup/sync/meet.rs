@@ -7,7 +7,7 @@ use super::step::Work;
 use super::{CacheSync, Decided, RUNNING, Summary};
 use crate::atomic::Ordering;
 use crate::cpu::CpuOps;
-use crate::delta::Changes;
+use crate::delta::{Changes, Delta};
 use crate::error::Error;
 use crate::program::masked;
 use crate::rendezvous::peers::Peers;
@@ -48,8 +48,9 @@ impl<const CPUS: usize> CacheSync<CPUS> {
     /// VCNT count for nothing.
     ///
     /// # Errors
-    /// As for [`CacheSync::resync`]; [`Error::InvalidTarget`], [`Error::ForeignTarget`]: nothing was
-    /// changed on any CPU.
+    /// As for [`CacheSync::resync`]; [`Error::InvalidTarget`], [`Error::ForeignTarget`], and what
+    /// [`Platform::mtrr_refused`](crate::platform::Platform::mtrr_refused) says, where MTRRs were to change:
+    /// nothing was changed on any CPU.
     ///
     /// # Safety
     /// The types are right for what is used under them, by address and through each slot of the PAT:
@@ -69,6 +70,10 @@ impl<const CPUS: usize> CacheSync<CPUS> {
         }
         if let Some(msr) = target.first_invalid() {
             return Err(Error::InvalidTarget { msr });
+        }
+        let only_pat = (Changes::PAT).contains(Delta::between(&now, target).changes());
+        if let Some(refused) = self.decided()?.platform.mtrr_refused.filter(|_| !only_pat) {
+            return Err(refused);
         }
         self.lead(cpu, me, Work::Change, kick, Some(target))
     }

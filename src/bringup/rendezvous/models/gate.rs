@@ -238,7 +238,7 @@ fn three_meet(name: &str, polled: u64, window: bool) -> BTreeSet<String> {
 #[test]
 fn the_whole_gate() {
     let seen = three_meet("whole gate", 4, false);
-    assert_eq!(seen, set(["(0, [(Done, None), (Done, None)])"]));
+    assert_eq!(seen, set(["(0, [(Ok(Done), None), (Ok(Done), None)])"]));
 }
 
 #[test]
@@ -247,8 +247,8 @@ fn the_whole_gate_with_an_early_window_on_the_way() {
     assert_eq!(
         seen,
         set([
-            "(0, [(Done, None), (Done, Some(false))])",
-            "(0, [(Done, None), (Done, Some(true))])",
+            "(0, [(Ok(Done), None), (Ok(Done), Some(false))])",
+            "(0, [(Ok(Done), None), (Ok(Done), Some(true))])",
         ])
     );
 }
