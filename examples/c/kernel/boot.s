@@ -108,8 +108,16 @@ woken:
     popq %rbx
     retq
 
-# memcpy, memmove, memset, memcmp and bcmp, as the C standard has them.
-.globl memcpy, memmove, memset, memcmp, bcmp
+# What GCC and the library expect of every freestanding program, as the C standard has it.
+.globl memcpy, memmove, memset, memcmp, bcmp, strlen
+strlen:
+    xorl %eax, %eax
+    cmpb $0, (%rdi)
+    je 1f
+2:  incq %rax
+    cmpb $0, (%rdi, %rax)
+    jne 2b
+1:  retq
 memmove:
     movq %rdi, %rax
     movq %rdi, %rcx
