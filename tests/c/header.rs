@@ -1,9 +1,11 @@
 //! The header in the repository is the one that the functions make.
 
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::process::Command;
 
 use cbindgen::{Builder, Config, DocumentationStyle, Language, Style};
+
+use crate::c_kernel::package;
 
 const HEAD: &str = "\
 /*
@@ -15,10 +17,6 @@ const HEAD: &str = "\
  * meanwhile; code, stack and data stay mapped; NMI and machine-check handlers call nothing in here, and
  * touch little: caches may be off; `me` is the number of the CPU that calls. No vector unit is used.
  */";
-
-fn package() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("examples/c")
-}
 
 fn made() -> String {
     let config = Config {
@@ -57,4 +55,19 @@ fn header_is_up_to_date() {
         "{} is not what src/*.rs make: MTRR_PAT_BLESS=1 cargo test --test c header",
         path.display()
     );
+}
+
+/// By itself, without an extension of one compiler, also where C++ includes it.
+#[test]
+fn header_is_plain_c() {
+    for language in ["-std=c99", "-std=c11", "-std=c17"] {
+        let output = Command::new("cc")
+            .args(["-fsyntax-only", "-Wall", "-Wextra", "-pedantic", "-Werror"])
+            .args(["-ffreestanding", language, "-x", "c"])
+            .arg(package().join("mtrr_pat.h"))
+            .output()
+            .expect("a C compiler is there: it links the tests");
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.success(), "{language}: {said}");
+    }
 }

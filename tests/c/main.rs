@@ -4,7 +4,11 @@
 #![cfg(all(target_os = "linux", target_arch = "x86_64", not(loom)))]
 
 #[allow(dead_code, reason = "the tests in virtual machines use all of it")]
+#[path = "../vm/c_kernel.rs"]
+mod c_kernel;
+#[allow(dead_code, reason = "the tests in virtual machines use all of it")]
 #[path = "../vm/object.rs"]
 mod object;
 
 mod header;
+mod targets;
