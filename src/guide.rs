@@ -276,6 +276,23 @@
 //! hypervisor may keep the MTRRs ([`Platform::mtrr_refused`](crate::platform::Platform::mtrr_refused)):
 //! then another map is not to be had, and the PAT is what is left. A kernel that wants write-combining
 //! asks the PAT for it there, as everywhere.
+//! # Targets and flags
+//! A kernel that executes an SSE instruction while CR4.OSFXSR is clear dies of it, before it can say so;
+//! and an interrupt on the same stack overwrites the red zone. Built for a host target, this crate has SSE
+//! in [`boot_init`] already: `core` was compiled with it, and the compiler uses it to copy a struct.
+//!
+//! | target, flags | SSE, x87 | red zone |
+//! |---|---|---|
+//! | `x86_64-unknown-none`, which is soft-float | none | none |
+//! | the same, `-C relocation-model=static -C code-model=kernel`: for the last 2 GiB | none | none |
+//! | `x86_64-unknown-linux-gnu`, the same, `-C no-redzone=yes -C target-feature=-sse,-sse2`, `lto = "fat"` | none | none |
+//! | `x86_64-unknown-linux-gnu` as it is | in `boot_init` already | used |
+//!
+//! All by the object code, in the tests of `examples/c`, with stable Rust. The third is for machines that
+//! cannot install the first: the compiler warns that it will be refused one day. A kernel built like the
+//! fourth sets CR4.OSFXSR before its first call, on every CPU; takes interrupts on stacks of their own
+//! (IST); and saves vector registers in the kick's handler and in that of #GP. A C kernel links the static
+//! library of `examples/c`, built like one of the first three.
 //!
 //! # Words
 //! One for each thing, the manuals' or Linux's. The *boot CPU*; an *AP*, any other logical processor.

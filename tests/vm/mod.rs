@@ -2,6 +2,7 @@
 //!
 //! Shared by the QEMU test and the QEMU bench.
 
+pub mod c_kernel;
 pub mod object;
 
 use std::env;
@@ -36,6 +37,8 @@ pub struct Vm {
     pub cpu: &'static str,
     /// As QEMU's `-device` takes it; empty for none.
     pub device: &'static str,
+    /// Another image than the kernel of `examples/kernel`.
+    pub image: Option<PathBuf>,
     pub timeout: Duration,
 }
 
@@ -64,13 +67,17 @@ impl Vm {
             accel: "tcg",
             cpu: "",
             device: "",
+            image: None,
             timeout,
         }
     }
 
     /// Boots the kernel and waits for its end. No more than `MTRR_PAT_QEMU_JOBS` (2) machines run at a time.
     pub fn run(&self) -> Run {
-        let kernel = kernel(self.accel);
+        let kernel = match &self.image {
+            Some(image) => image,
+            None => kernel(self.accel),
+        };
         let _turn = Turn::take();
         let scratch = Scratch::new();
         let (serial, monitor, errors) = (
@@ -148,6 +155,9 @@ impl fmt::Display for Vm {
         }
         if !self.device.is_empty() {
             write!(f, " -device {}", self.device)?;
+        }
+        if let Some(image) = &self.image {
+            write!(f, " -kernel {}", image.display())?;
         }
         write!(f, " -append \"{}\"", self.append)
     }
