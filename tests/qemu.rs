@@ -484,6 +484,14 @@ fn kernel_in_c() {
                 .filter(|line| line.contains(text))
                 .count()
         };
+        let stack = run.serial.lines().find_map(|line| {
+            let digits = line.strip_prefix("stack of the boot CPU, bytes: ")?;
+            u32::from_str_radix(digits.trim_end(), 16).ok()
+        });
+        // As the header says of the call that takes most of it.
+        if !stack.is_some_and(|bytes| (1..=32 << 10).contains(&bytes)) {
+            return Err(format!("stack: {stack:?}"));
+        }
         // The APs differ when they first meet if nobody brought them in line before.
         let deferred = usize::from(vm.append.contains("deferred"));
         let counts = [

@@ -33,6 +33,12 @@ if ! command -v qemu-system-x86_64 >/dev/null; then
         qemu-system-x86 seabios
 fi
 
+# What the C library is built for; without it that is tried for the host target alone.
+bare=x86_64-unknown-none
+if [ ! -d "$(rustc --print sysroot)/lib/rustlib/$bare" ]; then
+    rustup target add "$bare" 2>/dev/null || echo "not built: the C library for $bare, which cannot be installed here" >&2
+fi
+
 # A flag meant for somebody else's build would change what is tested.
 unset RUSTFLAGS CARGO_ENCODED_RUSTFLAGS
 

@@ -10,5 +10,6 @@ mod c_kernel;
 #[path = "../vm/object.rs"]
 mod object;
 
+mod codes;
 mod header;
 mod targets;

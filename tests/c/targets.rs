@@ -18,6 +18,13 @@ const HOST_FLAGS: &str = "-Crelocation-model=static -Ccode-model=kernel \
 
 /// The library, built for a target with these flags, and linked at an address.
 fn linked(target: &str, flags: &str, folder: &str, address: u64) -> Object {
+    let library = library(target, flags, folder, "fat");
+    let out = library.with_file_name(format!("all-{address:x}"));
+    link(&library, &out, address)
+}
+
+/// The library, built for a target with these flags.
+pub fn library(target: &str, flags: &str, folder: &str, lto: &str) -> PathBuf {
     let folder = package().join("target").join(folder);
     let built = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()))
         .current_dir(package())
@@ -25,6 +32,7 @@ fn linked(target: &str, flags: &str, folder: &str, address: u64) -> Object {
         .arg("--target-dir")
         .arg(&folder)
         .env("RUSTFLAGS", flags)
+        .env("CARGO_PROFILE_RELEASE_LTO", lto)
         .env_remove("CARGO_ENCODED_RUSTFLAGS")
         .output()
         .expect("cargo is there");
@@ -33,8 +41,7 @@ fn linked(target: &str, flags: &str, folder: &str, address: u64) -> Object {
         "{target} {flags}\n{}",
         String::from_utf8_lossy(&built.stderr)
     );
-    let library = folder.join(target).join("release/libmtrr_pat_c.a");
-    link(&library, &folder.join(format!("all-{address:x}")), address)
+    folder.join(target).join("release/libmtrr_pat_c.a")
 }
 
 /// Everything the header has, and what that needs; an address that does not fit a relocation is an error.
@@ -140,6 +147,14 @@ fn host_target_without_flags_needs_sse_at_once() {
     let reached = object.reached_from("mtrr_pat_boot_init");
     assert!(reached.iter().any(|(_, code)| is_vector(code)));
     assert!(object.all().any(is_red_zone));
+}
+
+/// `core` was compiled with SSE, and without LTO it stays so.
+#[test]
+fn host_target_has_sse_without_lto() {
+    let library = library(HOST, HOST_FLAGS, "host-no-lto", "off");
+    let object = link(&library, &library.with_file_name("all"), LOW);
+    assert!(object.all().any(is_vector));
 }
 
 #[test]

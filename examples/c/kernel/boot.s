@@ -229,9 +229,10 @@ gdtr:
     .short 39
     .long gdt
 
-.equ STACK, 32768
+.equ STACK, 65536
 .section .bss, "aw", @nobits
 .balign 4096
+.globl stacks
 tables: .skip 6 * 4096
 stacks: .skip 8 * STACK
 slept_stack: .skip 8

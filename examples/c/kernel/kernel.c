@@ -157,7 +157,7 @@ static void measure(void) /* by the power-management timer, 3579545 Hz, 24 bits 
 }
 
 /* APs. */
-extern char trampoline_start[], trampoline_end[];
+extern char trampoline_start[], trampoline_end[], stacks[]; /* CPU 0 has the first 64 KiB of them, which were zero */
 volatile uint32_t next_cpu;
 static volatile uint32_t arrived, go;
 void ap_main(uint32_t me)
@@ -274,7 +274,7 @@ static void sleep(void)
 void kernel_main(uintptr_t start_info)
 {
     struct mtrr_pat_info info;
-    const char *line = (const char *)(uintptr_t)at32(start_info + 24);
+    const char *line = (const char *)(uintptr_t)at32(start_info + 24), *lowest = stacks;
     for (uintptr_t at = at32(start_info + 40), n = at32(start_info + 48); n--; at += 24)
         if (at32(at + 16) == 1)
             ram_end = *(uint64_t *)at + *(uint64_t *)(at + 8);
@@ -294,5 +294,7 @@ void kernel_main(uintptr_t start_info)
     live(false);
     park_all();
     expect("a name", !memcmp(mtrr_pat_name(mtrr_pat_parked(0, &info)), "MTRR_PAT_IS_BOOT_CPU", 21));
+    for (; !*lowest; lowest++) {}
+    put("stack of the boot CPU, bytes: "), put_hex((uint64_t)(stacks + 0x10000 - lowest)), put("\n");
     leave(differ);
 }

@@ -103,7 +103,7 @@ pub unsafe extern "C" fn mtrr_pat_change(
 /// `ram_end` (of the firmware's memory map), keeps its types, and so does everything below 4 GiB.
 ///
 /// CPU: the boot CPU `me`. Interrupts: masked while CPUs meet. `type` is MTRR_PAT_UC, WC, WT, WP or WB.
-/// Uses up to 24 KiB of stack. `info->text` says what it came to.
+/// Takes up to 32 KiB of stack, before CPUs meet. `info->text` says what it came to.
 ///
 /// Returns as `mtrr_pat_resync`; NO_LAYOUT: nothing was changed, and page tables can do it:
 /// `mtrr_pat_page_bits`. To go back: `mtrr_pat_target` before, and `mtrr_pat_change`.
