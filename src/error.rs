@@ -234,7 +234,8 @@ pub enum Error {
 
 impl Error {
     /// The register it is about, if it is about one.
-    pub(crate) const fn msr(&self) -> Option<MsrAddr> {
+    #[must_use]
+    pub const fn msr(&self) -> Option<MsrAddr> {
         match self {
             Self::ReadFault { msr }
             | Self::WriteFault { msr, .. }
@@ -245,7 +246,8 @@ impl Error {
     }
 
     /// What became of the registers, if this is about a write.
-    pub(crate) const fn left(self) -> Option<Left> {
+    #[must_use]
+    pub const fn left(self) -> Option<Left> {
         match self {
             Self::WriteFault { left, .. }
             | Self::WriteIgnored { left, .. }

@@ -135,3 +135,17 @@ fn write_combining_over_ram_is_refused_unless_insisted_on() {
     fixed.fixed[2] = 0;
     assert_eq!(Edit::of(&fixed).unwrap().set(vga), Ok(()));
 }
+
+/// The stack it says it takes, on a map where all ways are tried.
+#[cfg(target_arch = "x86_64")]
+#[test]
+fn it_takes_the_stack_it_says() {
+    let now = qemu();
+    let mut edit = Edit::of(&now).unwrap();
+    edit.ram_end(2 * GIB);
+    let buffer = Region::mmio(0xfd00_0000, 0xfe00_0000, MemType::WriteCombining);
+    edit.set(buffer).unwrap();
+    let fits = super::stack::bytes_taken(|| assert!(std::hint::black_box(&edit).fit().is_ok()));
+    let plans = super::stack::bytes_taken(|| assert!(std::hint::black_box(&edit).plan().is_ok()));
+    assert!(fits < 24 << 10 && plans < 8 << 10, "{fits}, {plans} bytes");
+}
