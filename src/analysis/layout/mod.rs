@@ -22,6 +22,28 @@
 //! [`Edit::fit`], and [`CacheSync::change`](crate::sync::CacheSync::change) brings it to all CPUs.
 //!
 //! ```
+//! use mtrr_pat::layout::{Edit, Fitted, LayoutError, Region};
+//! use mtrr_pat::memtype::{MemType, PatType};
+//! use mtrr_pat::snapshot::Snapshot;
+//!
+//! enum FrameBuffer {
+//!     /// Page-table bits for 4 KiB pages.
+//!     Pages(u64),
+//!     /// For `SYNC.change`.
+//!     Mtrrs(Fitted),
+//! }
+//!
+//! fn framebuffer(now: &Snapshot, start: u64, end: u64, ram_end: u64) -> Result<FrameBuffer, LayoutError> {
+//!     if let Some(slot) = now.pat.and_then(|pat| pat.find(PatType::WriteCombining)) {
+//!         return Ok(FrameBuffer::Pages(slot.bits_4k()));
+//!     }
+//!     let mut edit = Edit::of(now)?;
+//!     edit.ram_end(ram_end).set(Region::mmio(start, end, MemType::WriteCombining))?;
+//!     edit.fit().map(FrameBuffer::Mtrrs)
+//! }
+//! ```
+//!
+//! ```
 //! use mtrr_pat::layout::{FixedRanges, Solution, Region, Wanted};
 //! use mtrr_pat::memtype::MemType;
 //! use mtrr_pat::ranges::PhysBits;
