@@ -304,3 +304,48 @@ fn bounds_that_nobody_can_keep_are_refused_and_times_are_times() {
         );
     });
 }
+
+/// The kick of CPU 2 reaches CPU 1, whose handler answers as CPU 2: nobody stands still for its word.
+#[test]
+fn an_answer_under_another_cpus_number_holds_nobody() {
+    let mut config = Config::new(2, 2);
+    config.scope = mtrr_pat::sim::MtrrScope::Thread;
+    let machine = Machine::new(config);
+    let kernel = Kernel::new();
+    machine.run(
+        |boot| {
+            kernel.init(boot, policy(Resync::Early));
+            kernel.bring_up(boot, &[1, 2]);
+            machine.set_registers(3, &crate::common::one_cpu::another_map());
+            kernel.bring_up(boot, &[3]);
+            let three = outcome(&kernel, 3);
+            assert_eq!(three.error, Some(Error::SiblingsNotHeld { cpu: 2 }));
+            kernel.resync(boot).unwrap().ok().unwrap();
+        },
+        |ap| {
+            let (n, ipis) = (ap.number(), ap.ipis());
+            let wrong = |sibling: usize| ipis.send(if sibling == 2 { 1 } else { sibling });
+            let _ = kernel.sync.ap_online(ap, n, wrong).unwrap();
+            kernel.signal(n);
+            ap.sti();
+            while ap.halt_until_ipi() {}
+        },
+        |cpu| {
+            let (declared, own) = (
+                cpu.machine().config().apic_id(2),
+                cpu.machine().config().apic_id(1),
+            );
+            if cpu.number() == 1 {
+                let differs = Error::ApicIdDiffers {
+                    cpu: 2,
+                    declared,
+                    own,
+                };
+                let held = kernel.sync.hold_point(cpu, 2);
+                assert!(held == Ok(()) || held == Err(differs), "{held:?}");
+            }
+            kernel.interrupt(cpu);
+        },
+    );
+    machine.check().unwrap();
+}
