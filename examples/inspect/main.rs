@@ -27,13 +27,16 @@
 //! - `registers`: `{used,total,min_strict:{UC,WB},min_here,min_relaxed,layout:[{base,size,type}]}`;
 //!   strict leaves AMD's TOP_MEM2 out, here and relaxed do not; the layout is for the default type
 //!   with the smaller minimum here, the present one if equal
+//!   `used` is null where the map is the kernel's list, which does not say which registers made it
 //! - `cpus`: `{cpu,differs:[..],missing:[..]}` of "fixed", "variable", "default", "pat", "syscfg",
 //!   "routing"; `missing`: of which the dump does not show all, of this CPU or of the first
 //! - `pat`: the eight types as firmware left them
 //! - `want`, with `--want`: `{min_here,min_relaxed,failed,way,default,layout,commands,refused,given_up,
 //!   fixed}`; way is "added", "exact", "relaxed" or "damaged"
 //! - `repair`, when RAM is not write-back: the same and `ram:[{start,end}]`
-//! - `type`, with `--type`: `{addr,type,by,last,page,pages:[{page,slots,intel,amd}]}`
+//! - `type`, with `--type`: `{addr,type,by,certain,last,page,pages:[{page,slots,intel,amd}]}`; `by` is
+//!   "kernel map" where the kernel's list decides; `certain` is false where what is missing
+//!   could decide otherwise
 //! - `routing`: `{top_mem,iorr:[{base,mask,valid}],tme_activate}`, what firmware alone sets
 
 mod args;

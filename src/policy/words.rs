@@ -20,7 +20,8 @@ impl Policy {
     /// `amd-fixed=as-found|save`, and `gather=`, `hold=`, `finish=` with a time, a number and `us`,
     /// `ms` or `s`; `no_aps_delay` (early), `nopat` (keep the boot CPU's PAT) and `nowc`. A later word
     /// wins over an earlier one. Other words are somebody else's, but for those that were likely
-    /// meant for this crate: `mtrr-pat=`, `mtrr_pat:`, or an item of the list that stands alone.
+    /// meant for this crate: `mtrr-pat=`, `mttr_pat=`, `mtrr_pat:`, or an item of the list that stands
+    /// alone.
     ///
     /// ```
     /// use mtrr_pat::policy::{Policy, PolicyError};
@@ -93,15 +94,40 @@ impl Policy {
     }
 }
 
-/// Whether somebody who wrote this word had `mtrr_pat=` in mind. `early` alone is too common a word.
+/// Whether somebody who wrote this word had `mtrr_pat=` in mind: its name, with two letters wrong at
+/// most, or an item of its list alone. `early` is too common a word.
 fn was_meant(word: &str) -> bool {
-    let mut parts = word.split(['=', ':']);
-    let (name, more) = (parts.next().unwrap_or_default(), parts.next().is_some());
-    let is = |other: &&str| name.eq_ignore_ascii_case(other);
-    ["mtrr_pat", "mtrr-pat", "mtrrpat", "mtrr.pat"]
-        .iter()
-        .any(&is)
-        || more && ["pat", "pat-flush", "amd-fixed"].iter().any(&is)
+    let name = word.split(['=', ':']).next().unwrap_or_default();
+    let rest = word.strip_prefix("mtrr_pat").unwrap_or("x");
+    let item = word.contains('=') && Policy::DEFAULT.set(word).is_some();
+    let own = ["pat", "pat-flush", "amd-fixed"];
+    distance(name, "mtrr_pat") <= 2
+        || !rest.starts_with(|next: char| next.is_ascii_alphanumeric() || next == '_')
+        || item
+        || word.contains('=') && own.iter().any(|own| name.eq_ignore_ascii_case(own))
+}
+
+/// How many letters have to be put in, taken out or replaced to make `known` of a name, upper case or
+/// lower; more than there are for a name that is much longer.
+fn distance(name: &str, known: &str) -> usize {
+    const LONGEST: usize = 16;
+    let (name, known) = (name.as_bytes(), known.as_bytes());
+    if name.len() >= LONGEST || known.len() >= LONGEST {
+        return LONGEST;
+    }
+    // One row of the table: how far `name` as read so far is from each beginning of `known`.
+    let mut row: [usize; LONGEST] = core::array::from_fn(|i| i);
+    for (read, letter) in name.iter().enumerate() {
+        let mut left = read + 1;
+        let mut above_left = read;
+        for (cell, other) in row.iter_mut().skip(1).zip(known) {
+            let replaced = above_left + usize::from(!letter.eq_ignore_ascii_case(other));
+            above_left = *cell;
+            left = replaced.min(above_left + 1).min(left + 1);
+            *cell = left;
+        }
+    }
+    row.get(known.len()).copied().unwrap_or(LONGEST)
 }
 
 /// A time of at least [`Bounds::LEAST`]: decimal digits and a unit.
@@ -196,7 +222,7 @@ mod tests {
 
     #[test]
     fn words_set_what_they_say_and_unknown_words_are_ignored() {
-        let line = "root=/dev/sda mtrr_pat=deferred,pat=linux,gather=5s quiet nowc mtrr_patx=1";
+        let line = "root=/dev/sda mtrr_pat=deferred,pat=linux,gather=5s quiet nowc mtrr_patrol=1";
         let policy = Policy::DEFAULT.with_command_line(line).unwrap();
         assert_eq!(policy.resync, Resync::Deferred);
         assert_eq!(policy.pat, PatChoice::Layout(Pat::LINUX));
@@ -252,6 +278,12 @@ mod tests {
             "mtrr_pat:early",
             "pat=linux",
             "mtrrpat=early",
+            "mtr_pat=early",
+            "mttr_pat=early",
+            "mtrr_pats=early",
+            "mtrr_pat.early",
+            "gather=50ms",
+            "flush=always",
         ] {
             let line = std::format!("quiet {word} mtrr_pat=deferred");
             let error = Policy::DEFAULT.with_command_line(&line).unwrap_err();
@@ -262,10 +294,15 @@ mod tests {
             "mtrr=debug",
             "mtrr_cleanup",
             "nomtrr",
-            "mtrr_patx=1",
+            "mtrr_patrol=1",
             "early",
             "path=/x",
-            "gather=1s",
+            "gather=1",
+            "hold=yes",
+            "flush=later",
+            "mtrr_spare_reg_nr=1",
+            "=",
+            ":",
             "\u{1F600}mtrr_pat",
         ] {
             assert!(Policy::DEFAULT.with_command_line(word).is_ok(), "{word}");
