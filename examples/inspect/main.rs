@@ -26,7 +26,7 @@
 //! - `findings`, worst first: `{severity,kind,start,end,text,fix}`; "error", "warning", "info"
 //! - `registers`: `{used,total,min_strict:{UC,WB},min_here,min_relaxed,layout:[{base,size,type}]}`;
 //!   strict leaves AMD's TOP_MEM2 out, here and relaxed do not; the layout is for the default type
-//!   with the smaller minimum here, the present one if equal
+//!   with the smaller minimum here, the present one if equal;
 //!   `used` is null where the map is the kernel's list, which does not say which registers made it
 //! - `cpus`: `{cpu,differs:[..],missing:[..]}` of "fixed", "variable", "default", "pat", "syscfg",
 //!   "routing"; `missing`: of which the dump does not show all, of this CPU or of the first

@@ -99,7 +99,8 @@ impl Policy {
 fn was_meant(word: &str) -> bool {
     let name = word.split(['=', ':']).next().unwrap_or_default();
     let rest = word.strip_prefix("mtrr_pat").unwrap_or("x");
-    let item = word.contains('=') && Policy::DEFAULT.set(word).is_some();
+    let mut scratch = Policy::DEFAULT;
+    let item = word.contains('=') && scratch.set(word).is_some();
     let own = ["pat", "pat-flush", "amd-fixed"];
     distance(name, "mtrr_pat") <= 2
         || !rest.starts_with(|next: char| next.is_ascii_alphanumeric() || next == '_')
