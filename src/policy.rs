@@ -63,7 +63,8 @@ pub enum AmdFixed {
 }
 
 /// How long a CPU waits for others. Measured with its own time-stamp counter, whose rate is
-/// [`Policy::tsc_hz`], else what CPUID says, else taken to be 4 GHz: on a slower one it waits longer.
+/// [`Policy::tsc_hz`], else what CPUID says; where neither says one between 10 MHz and 100 GHz, it is taken
+/// to be 4 GHz: on a slower one it waits longer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Bounds {
     /// The boot CPU, for all CPUs to arrive at a rendezvous. Past it nothing is changed.
@@ -105,10 +106,18 @@ impl Bounds {
         short.map(|(name, _)| name)
     }
 
-    /// In ticks of a counter of this rate; of the fastest there is, where it is not known.
+    /// In ticks of a counter of this rate; of the fastest there is, where it is not known, or is none
+    /// that a processor has: nobody is to wait for ever, or not at all, for a digit in CPUID.
     pub(crate) fn in_ticks(self, hz: Option<NonZeroU64>) -> Ticks {
         const FAST: u64 = 4_000_000_000;
+        const SLOWEST: u64 = 10_000_000;
+        const FASTEST: u64 = 100_000_000_000;
         let hz = hz.map_or(FAST, NonZeroU64::get);
+        let hz = if (SLOWEST..=FASTEST).contains(&hz) {
+            hz
+        } else {
+            FAST
+        };
         let ticks = |bound: Duration| {
             let part = u64::from(bound.subsec_micros()).saturating_mul(hz) / 1_000_000;
             bound.as_secs().saturating_mul(hz).saturating_add(part)

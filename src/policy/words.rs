@@ -319,6 +319,10 @@ mod tests {
             (2_500_000_000, 250_000_000, 25_000_000_000)
         );
         assert_eq!(Bounds::DEFAULT.in_ticks(None).gather, 4_000_000_000);
+        for odd in [1, 9_999_999, 100_000_000_001, u64::MAX] {
+            let odd = Bounds::DEFAULT.in_ticks(core::num::NonZeroU64::new(odd));
+            assert_eq!(odd, Bounds::DEFAULT.in_ticks(None), "not believed");
+        }
         let long = Bounds {
             finish: Duration::MAX,
             ..Bounds::DEFAULT

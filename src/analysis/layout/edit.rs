@@ -109,9 +109,13 @@ impl Edit {
         self
     }
 
-    /// Says where RAM ends: no byte of it is RAM, nor any above. Without it everything write-back may be.
+    /// Says where RAM ends: the byte at `end` is none, nor any above. Taken to the next 4 KiB, and any
+    /// number will do. Without it everything write-back may be RAM.
     pub const fn ram_end(&mut self, end: u64) -> &mut Self {
-        self.ram_end = Some(end);
+        self.ram_end = Some(match end.checked_next_multiple_of(0x1000) {
+            Some(end) => end,
+            None => u64::MAX,
+        });
         self
     }
 

@@ -149,3 +149,29 @@ fn it_takes_the_stack_it_says() {
     let plans = super::stack::bytes_taken(|| assert!(std::hint::black_box(&edit).plan().is_ok()));
     assert!(fits < 24 << 10 && plans < 8 << 10, "{fits}, {plans} bytes");
 }
+
+/// Where RAM ends is a number of the firmware's memory map: any is taken, to the next page.
+#[test]
+fn any_end_of_ram_will_do() {
+    let now = qemu();
+    for (ram_end, from) in [
+        (0, 4 * GIB),
+        (1, 4 * GIB),
+        (5 * GIB + 1, 5 * GIB + 0x1000),
+        (5 * GIB + 0x1000, 5 * GIB + 0x1000),
+    ] {
+        let fitted = framebuffer(&now, Some(ram_end), 0xfd00_0000);
+        match fitted {
+            Ok(fitted) => assert_eq!(fitted.dropped.map(|range| range.start), Some(from)),
+            // RAM's own odd end takes registers too.
+            Err(error) => assert!(matches!(error, LayoutError::DoesNotFit { .. }), "{error}"),
+        }
+    }
+    for ram_end in [1 << 40, (1 << 40) - 1, u64::MAX, u64::MAX - 0xfff] {
+        let refused = framebuffer(&now, Some(ram_end), 0xfd00_0000).map(drop);
+        assert!(
+            matches!(refused, Err(LayoutError::DoesNotFit { .. })),
+            "{refused:?}"
+        );
+    }
+}
