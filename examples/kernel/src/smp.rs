@@ -87,26 +87,34 @@ pub fn start(n: usize, mut poll: impl FnMut()) -> bool {
     false
 }
 
-/// Starts all these CPUs at once, and lets each go on when it shows up; who does not is started again. `poll` runs in every wait.
+/// Starts all these CPUs at once, and lets each go on when it shows up; who does not is started again. As in [`start`], none is sent
+/// an INIT once it was told to go on. `poll` runs in every wait.
 pub fn start_all(which: &[bool], mut poll: impl FnMut()) {
     let all = || (0..which.len()).filter(|&n| which[n]);
-    let absent = |n: &usize| SLOTS[*n].phase.load(Acquire) == ABSENT;
+    let waiting = |n: &usize| MAIL[*n].go.load(Acquire) == 0;
     for n in all() {
-        SLOTS[n].phase.store(ABSENT, Release); // no CPU runs: nobody else writes this
-        MAIL[n].go.store(1, Release);
+        MAIL[n].go.store(0, Release); // no CPU runs: nobody else writes this
     }
     for arrival_us in ARRIVAL_US {
-        all().filter(absent).for_each(apic::send_init);
+        for n in all().filter(waiting) {
+            apic::send_init(n);
+            SLOTS[n].phase.store(ABSENT, Release); // it may have arrived just before
+        }
         let mut wait = |us| {
             clock::wait_until(us, || {
                 poll();
-                all().find(absent).is_none()
+                for n in all().filter(waiting) {
+                    if SLOTS[n].phase.load(Acquire) != ABSENT {
+                        MAIL[n].go.store(1, Release);
+                    }
+                }
+                all().find(waiting).is_none()
             })
         };
         wait(200);
         for patience in [1_000, arrival_us] {
             all()
-                .filter(absent)
+                .filter(waiting)
                 .for_each(|n| apic::send_startup(n, (TRAMPOLINE >> 12) as u8));
             if wait(patience) {
                 return;
