@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use mtrr_pat::regs::MAX_VARIABLE;
 
+use super::codes::Codes;
 use super::digits::Digits;
 use super::kernel_lines::Subject;
 use super::kernel_map::KernelMap;
@@ -138,6 +139,8 @@ pub struct Dump {
     pub tables: u32,
     /// States before the last one, in the order of the input.
     pub earlier: Vec<State>,
+    /// QR codes of this crate's kernel example, until they are put together.
+    pub codes: Codes,
     /// Lines read.
     pub lines: u64,
     /// Lines that said something.

@@ -43,6 +43,7 @@ mod args;
 mod bounds;
 mod causes;
 mod changes;
+mod codes;
 mod decode;
 mod differs;
 mod digits;

@@ -5,6 +5,7 @@
 use std::collections::BTreeMap;
 use std::io::{self, BufRead, Read as _};
 
+use super::codes;
 use super::dump::Dump;
 use super::kernel_map::KernelMap;
 use super::keys::Keys;
@@ -206,8 +207,9 @@ impl Reader {
             false => text,
         };
         let text = plain(&text.replace('`', "_"));
-        let cut = cut || text.len() > MAX_LINE;
-        self.text(&text, cut);
+        for text in codes::split(&text) {
+            self.text(text, cut || text.len() > MAX_LINE);
+        }
     }
 
     /// Takes one line of text.
@@ -227,7 +229,8 @@ impl Reader {
         if read_proc::continues(self, &line) {
             return;
         }
-        let understood = read_example::line(self, &line)
+        let understood = codes::line(&mut self.dump, line.number, line.text)
+            || read_example::line(self, &line)
             || read_windbg::line(self, &line)
             || read_pat::line(self, &line)
             || read_map::line(self, &line)

@@ -3,6 +3,7 @@
 
 use std::collections::BTreeMap;
 
+use super::codes;
 use super::dump::{Dump, Listing};
 use super::kernel_map::KernelMap;
 use super::read::Reader;
@@ -66,7 +67,9 @@ impl Kept {
 pub fn settle(mut reader: Reader) -> Dump {
     let kept = std::mem::take(&mut reader.kept);
     if kept.bytes > MOST {
-        return reader.finish();
+        let mut dump = reader.finish();
+        codes::settle(&mut dump);
+        return dump;
     }
     let mut lines = kept.lines;
     let total = reader.dump.lines;
@@ -100,6 +103,7 @@ pub fn settle(mut reader: Reader) -> Dump {
             dump
         }
     };
+    codes::settle(&mut dump);
     dump.lines = total;
     dump.notes.append(&mut notes);
     dump

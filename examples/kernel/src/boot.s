@@ -13,6 +13,10 @@ multiboot2_start:
     .short 3, 0
     .long 12, multiboot2_entry
     .balign 8
+    # Framebuffer tag, optional: a picture to draw on, of this size if it can be had. Without one there is text.
+    .short 5, 1
+    .long 20, 1024, 768, 32
+    .balign 8
     .short 0, 0
     .long 8
 multiboot2_end:

@@ -1,6 +1,11 @@
-//! What the boot loader says: the command line, and where the ACPI tables start.
+//! What the boot loader says: the command line, where the ACPI tables start, where RAM is, and what there is to draw on.
 
+use core::ops::Range;
 use core::ptr;
+use heapless::Vec;
+use multiboot2::{
+    BootInformation, FramebufferField, FramebufferTag, FramebufferType, MemoryAreaType,
+};
 
 /// EBX pointed at a PVH start-info block (`boot.s` passes 1), or at Multiboot2 information (GRUB's own magic number).
 const PVH: u32 = 1;
@@ -9,6 +14,9 @@ const MULTIBOOT2: u32 = 0x36d7_6289;
 /// Longest command line kept.
 const LINE: usize = 1024;
 
+/// Most ranges of memory kept.
+const MOST_RANGES: usize = 64;
+
 pub struct BootInfo {
     line: [u8; LINE],
     length: usize,
@@ -16,6 +24,41 @@ pub struct BootInfo {
     pub rsdp: usize,
     /// First byte above all memory that the loader calls usable, or 0 when it does not say.
     pub ram_end: u64,
+    /// The usable memory.
+    pub ram: Vec<Range<u64>, MOST_RANGES>,
+    pub display: Display,
+}
+
+/// What the loader left to draw on.
+#[derive(Clone, Copy)]
+pub enum Display {
+    /// It does not say: on a BIOS machine, text.
+    Unknown,
+    /// A VGA text screen, and where its memory is.
+    Text(usize),
+    Pixels(Framebuffer),
+}
+
+/// A picture in memory.
+#[derive(Clone, Copy)]
+pub struct Framebuffer {
+    pub address: u64,
+    /// Bytes from one line to the next.
+    pub pitch: u32,
+    /// In points.
+    pub width: u32,
+    pub height: u32,
+    /// Bits of a point.
+    pub bits: u8,
+    /// Where red, green and blue are in a point.
+    pub fields: [Field; 3],
+}
+
+/// Some bits of a point, from `position` on.
+#[derive(Clone, Copy)]
+pub struct Field {
+    pub position: u8,
+    pub size: u8,
 }
 
 impl BootInfo {
@@ -29,6 +72,8 @@ impl BootInfo {
             length: 0,
             rsdp: 0,
             ram_end: 0,
+            ram: Vec::new(),
+            display: Display::Unknown,
         };
         match magic {
             // SAFETY: as the caller says.
@@ -61,53 +106,59 @@ impl BootInfo {
             // SAFETY: likewise.
             let entries: u32 = unsafe { ptr::read_unaligned((address + 48) as *const u32) };
             // SAFETY: as the block says.
-            unsafe { self.read_memory_map(map as usize, 24, entries as usize * 24) };
+            unsafe { self.read_memory_map(map as usize, entries as usize) };
         }
     }
 
-    /// Entries that start with first byte, bytes (u64 each) and kind (u32), the same with both loaders; 1 is usable memory.
-    unsafe fn read_memory_map(&mut self, map: usize, step: usize, bytes: usize) {
-        if map == 0 || step < 20 {
+    /// Entries of 24 bytes: first byte, bytes (u64 each) and kind (u32); 1 is usable memory.
+    unsafe fn read_memory_map(&mut self, map: usize, entries: usize) {
+        if map == 0 {
             return;
         }
-        for at in (map..map + bytes).step_by(step) {
+        for at in (map..map + 24 * entries).step_by(24) {
             // SAFETY: inside the map.
             let [start, size]: [u64; 2] = unsafe { ptr::read_unaligned(at as *const _) };
             // SAFETY: likewise.
             let kind: u32 = unsafe { ptr::read_unaligned((at + 16) as *const u32) };
             if kind == 1 {
-                self.ram_end = self.ram_end.max(start.saturating_add(size));
+                self.add_ram(start, start.saturating_add(size));
             }
         }
     }
 
-    /// Tags of 8-byte alignment: type (u32), size (u32), payload. 1 is the command line, 6 the memory map
-    /// (size of an entry, version, entries), 14 and 15 are copies of the RSDP.
+    /// # Safety
+    /// `address` is what the loader passed.
     unsafe fn read_multiboot2(&mut self, address: usize) {
-        // SAFETY: the first word is the total size.
-        let total = unsafe { ptr::read_unaligned(address as *const u32) } as usize;
-        let mut at = address + 8;
-        while at + 8 <= address + total {
-            // SAFETY: inside the information block.
-            let [kind, size] = unsafe { ptr::read_unaligned(at as *const [u32; 2]) };
-            match kind {
-                0 => break,
-                // SAFETY: a zero-terminated string.
-                1 => unsafe { self.copy_line(at + 8) },
-                6 => {
-                    // SAFETY: inside the tag.
-                    let step: u32 = unsafe { ptr::read_unaligned((at + 8) as *const u32) };
-                    let bytes = (size as usize).saturating_sub(16);
-                    // SAFETY: as the tag says.
-                    unsafe { self.read_memory_map(at + 16, step as usize, bytes) };
-                }
-                // The newer copy (15) wins if both are there.
-                14 if self.rsdp == 0 => self.rsdp = at + 8,
-                15 => self.rsdp = at + 8,
-                _ => {}
-            }
-            at += (size as usize).max(8).next_multiple_of(8);
+        // SAFETY: as the caller says.
+        let Ok(info) = (unsafe { BootInformation::load(address as *const _) }) else {
+            return;
+        };
+        if let Some(line) = info.command_line_tag().and_then(|tag| tag.cmdline().ok()) {
+            self.length = line.len().min(LINE);
+            self.line[..self.length].copy_from_slice(&line.as_bytes()[..self.length]);
         }
+        for area in info
+            .memory_map_tag()
+            .map_or(&[][..], |map| map.memory_areas())
+        {
+            if area.typ() == MemoryAreaType::Available {
+                self.add_ram(area.start_address(), area.end_address());
+            }
+        }
+        // A copy of the RSDP stands behind the head of its tag.
+        const HEAD: usize = 8;
+        let older = || info.rsdp_v1_tag().map(|tag| &raw const *tag as usize);
+        let newer = info.rsdp_v2_tag().map(|tag| &raw const *tag as usize);
+        self.rsdp = newer.or_else(older).map_or(0, |tag| tag + HEAD);
+        if let Some(Ok(tag)) = info.framebuffer_tag() {
+            self.display = display(tag);
+        }
+    }
+
+    fn add_ram(&mut self, start: u64, end: u64) {
+        self.ram_end = self.ram_end.max(end);
+        // One more than there is room for is left out: what lies in it is judged without it.
+        let _ = self.ram.push(start..end);
     }
 
     unsafe fn copy_line(&mut self, address: usize) {
@@ -123,5 +174,24 @@ impl BootInfo {
             self.line[self.length] = byte;
             self.length += 1;
         }
+    }
+}
+
+fn display(tag: &FramebufferTag) -> Display {
+    let field = |field: FramebufferField| Field {
+        position: field.position,
+        size: field.size,
+    };
+    match tag.buffer_type() {
+        Ok(FramebufferType::RGB { red, green, blue }) => Display::Pixels(Framebuffer {
+            address: tag.address(),
+            pitch: tag.pitch(),
+            width: tag.width(),
+            height: tag.height(),
+            bits: tag.bpp(),
+            fields: [red, green, blue].map(field),
+        }),
+        Ok(FramebufferType::Text) => Display::Text(tag.address() as usize),
+        _ => Display::Unknown,
     }
 }

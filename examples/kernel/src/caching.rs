@@ -171,6 +171,12 @@ fn wc_range(target: &Snapshot, round: u32) -> Option<(usize, VariableMtrr)> {
     Some((pair, ours(target.phys_bits, round)?))
 }
 
+/// Width of a physical address here.
+pub fn phys_bits() -> u32 {
+    SYNC.platform()
+        .map_or(36, |platform| platform.phys_bits.get().into())
+}
+
 /// Whose table of MTRR and PAT types holds here.
 pub fn rule() -> CombineRule {
     SYNC.platform()

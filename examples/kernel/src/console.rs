@@ -70,8 +70,14 @@ macro_rules! println {
     ($($text:tt)*) => {{ $crate::print!($($text)*); $crate::print!("\n"); }};
 }
 
+/// Says why this kernel cannot go on, to everybody who may listen.
+pub fn stop(why: fmt::Arguments) -> ! {
+    println!("{why}");
+    crate::screen::stopped(why);
+    crate::exit::failure()
+}
+
 #[panic_handler]
 fn panic(info: &core::panic::PanicInfo) -> ! {
-    println!("PANIC {info}");
-    crate::exit::failure()
+    stop(format_args!("PANIC {info}"))
 }

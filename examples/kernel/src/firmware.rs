@@ -1,6 +1,7 @@
 //! What the kernel needs from the ACPI tables: the CPUs, and the registers for sleeping.
 
 use crate::percpu;
+use acpi::address::AddressSpace;
 use acpi::fadt::Fadt;
 use acpi::madt::{Madt, MadtEntry};
 use acpi::{AcpiHandler, AcpiTables, AmlTable, PhysicalMapping};
@@ -18,6 +19,8 @@ pub struct Firmware {
     pub pm_timer: u16,
     pub smi_command: u16,
     pub acpi_enable: u8,
+    /// Port and value that restart the machine.
+    pub reset: Option<(u16, u8)>,
     /// SLP_TYP values of S3 for PM1a and PM1b, from the `_S3` package.
     pub s3: Option<[u8; 2]>,
 }
@@ -83,6 +86,10 @@ fn fixed_hardware(tables: &AcpiTables<Identity>) -> Firmware {
             .map_or(0, |block| block.address as u16),
         smi_command: fadt.smi_cmd_port as u16,
         acpi_enable: fadt.acpi_enable,
+        reset: (fadt.reset_register().ok())
+            .filter(|register| register.address_space == AddressSpace::SystemIo)
+            .map(|register| (register.address as u16, fadt.reset_value))
+            .filter(|&(port, _)| port != 0),
         s3: aml.as_ref().map(stream).and_then(find_s3),
     }
 }

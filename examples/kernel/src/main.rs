@@ -11,21 +11,28 @@
     clippy::multiple_unsafe_ops_per_block
 )]
 
+mod account;
 mod apic;
+mod beep;
 mod bench;
 mod bootinfo;
 mod caching;
 mod clock;
+mod codes;
 mod console;
 mod exit;
 mod firmware;
 mod framebuffer;
+mod keep;
+mod keyboard;
 mod layouts;
 mod mem;
 mod msr;
 mod neighbour;
 mod options;
 mod oracle;
+mod pages;
+mod pc;
 mod pci;
 mod percpu;
 mod pic;
@@ -33,6 +40,7 @@ mod racy;
 mod regs;
 mod rounds;
 mod rtc;
+mod screen;
 mod scribble;
 mod sleep;
 mod smp;
@@ -42,6 +50,7 @@ mod tables;
 mod timings;
 mod traps;
 mod window;
+mod wrap;
 
 use bootinfo::BootInfo;
 use core::num::NonZeroU64;
@@ -62,6 +71,10 @@ extern "C" fn kernel_main(magic: u32, info: usize) -> ! {
     // SAFETY: what the loader passed.
     let info = unsafe { BootInfo::read(magic, info) };
     let firmware = prepare(&info);
+    let watched = options::get().screen;
+    if watched {
+        pc::before(&info);
+    }
     let policy = policy(info.command_line());
     let before = RegFile::read();
     let outcome = caching::boot(policy).unwrap_or_else(|error| panic!("boot_init: {error}"));
@@ -71,6 +84,9 @@ extern "C" fn kernel_main(magic: u32, info: usize) -> ! {
         refusal()
     );
 
+    if watched {
+        screen::combine();
+    }
     let mut verdict = Verdict {
         ram_end: info.ram_end,
         ..Verdict::default()
@@ -88,9 +104,21 @@ extern "C" fn kernel_main(magic: u32, info: usize) -> ! {
             outcome: Some(outcome),
         },
     );
-    for round in 1..=options::get().rounds {
+    if watched {
+        pc::after_boot(&verdict, &info, &firmware);
+    }
+    let sleeps = firmware.s3.is_some() || !watched;
+    for round in (1..=options::get().rounds).filter(|_| sleeps) {
+        pc::asleep(round);
         let boot = verdict.sleep(round, &firmware);
+        pc::awake();
         live(&mut verdict, round, &boot);
+        if watched && round == options::get().rounds {
+            pc::after_sleep(&verdict, &info, &firmware);
+        }
+    }
+    if watched {
+        pc::at_the_end(&info, &firmware);
     }
     finish(verdict)
 }
@@ -99,6 +127,7 @@ extern "C" fn kernel_main(magic: u32, info: usize) -> ! {
 fn live(verdict: &mut Verdict, round: u32, boot: &BootCpu) {
     verdict.bring_up(round);
     verdict.compare(round, Some(boot));
+    pc::note(round, boot);
     verdict.change(round);
     if options::get().framebuffer {
         verdict.framebuffer(round);
@@ -126,6 +155,9 @@ fn prepare(info: &BootInfo) -> Firmware {
         .unwrap_or_else(|word| panic!("bad value on the command line: {word}"));
     // SAFETY: no AP runs yet.
     unsafe { options::set(options) };
+    if options.screen {
+        screen::open(info.display);
+    }
     let firmware = Firmware::read(info.rsdp);
     percpu::limit(options.cpus);
     percpu::adopt(caching::BOOT);

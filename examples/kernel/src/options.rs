@@ -86,6 +86,10 @@ pub struct Options {
     pub oracle: bool,
     /// At boot, measures what a writer to the frame buffer does to its neighbours.
     pub neighbour: bool,
+    /// Shows on the screen what is found, and restarts after the sleep.
+    pub screen: bool,
+    /// Seconds that a page stays when nobody presses a key.
+    pub page_seconds: u32,
 }
 
 static OPTIONS: Racy<Options> = Racy::new(Options::DEFAULT);
@@ -118,6 +122,8 @@ impl Options {
         framebuffer: false,
         oracle: false,
         neighbour: false,
+        screen: false,
+        page_seconds: 15,
     };
 
     /// Reads a command line; a value it does not know is an error that names the word.
@@ -150,6 +156,8 @@ impl Options {
                 ("wc", "framebuffer") => options.framebuffer = true,
                 ("oracle", "types") => options.oracle = true,
                 ("workload", "wc-neighbour") => options.neighbour = true,
+                ("screen", "") => options.screen = true,
+                ("page", seconds) => options.page_seconds = seconds.parse().map_err(|_| word)?,
                 ("wc" | "oracle" | "workload", _) => return Err(word),
                 ("resync" | "scribble" | "wake" | "trampoline" | "order" | "hold", _) => {
                     return Err(word);

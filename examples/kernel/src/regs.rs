@@ -21,6 +21,7 @@ const CR0_CD_NW: u64 = 0x6000_0000;
 
 /// One CPU's registers, as read.
 #[derive(Clone, Copy)]
+#[repr(C)] // kept over a restart, by `keep.rs`
 pub struct RegFile {
     pub cap: u64,
     pub def_type: u64,

@@ -172,8 +172,7 @@ impl Verdict {
         }
         let wake = options::get().wake;
         if !sleep::suspend(firmware, wake) {
-            println!("FAILED the machine does not sleep");
-            crate::exit::failure();
+            panic!("the machine does not sleep");
         }
         let before = RegFile::read();
         let outcome = self.expect("resume", caching::resume());

@@ -15,14 +15,15 @@ const BINARY: u8 = 1 << 2;
 /// In an alarm register: any value matches.
 const ANY: u8 = 0xc0;
 
-pub fn alarm_in_two_seconds() {
+/// Less than a minute from now.
+pub fn alarm_in(seconds: u8) {
     while read(STATUS_A) & UPDATING != 0 {}
     let control = read(STATUS_B);
     let now = read(SECONDS);
     let alarm = if control & BINARY != 0 {
-        (now + 2) % 60
+        (now + seconds) % 60
     } else {
-        to_bcd((from_bcd(now) + 2) % 60)
+        to_bcd((from_bcd(now) + seconds) % 60)
     };
     write(SECONDS_ALARM, alarm);
     write(MINUTES_ALARM, ANY);

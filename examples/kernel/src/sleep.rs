@@ -15,6 +15,9 @@ const SLP_EN: u16 = 1 << 13;
 const RTC: u16 = 1 << 10;
 const WAK_STS: u16 = 1 << 15;
 
+/// After which the clock wakes the machine: more than a PC takes to fall asleep.
+const ALARM_SECONDS: u8 = 2;
+
 /// FACS offsets: firmware waking vector (32 bits, real mode), and the 64-bit one, which must be 0 for the first to count.
 const FACS_WAKING_VECTOR: usize = 12;
 const FACS_X_WAKING_VECTOR: usize = 24;
@@ -111,7 +114,7 @@ fn arm(firmware: &Firmware, wake: Wake) {
     }
     let mut enable = Port::<u16>::new(firmware.pm1a_event + firmware.pm1_event_bytes / 2);
     if wake == Wake::Rtc {
-        rtc::alarm_in_two_seconds();
+        rtc::alarm_in(ALARM_SECONDS);
     }
     // SAFETY: PM1 status register; ones clear.
     unsafe { Port::<u16>::new(firmware.pm1a_event).write(WAK_STS | RTC | 0x0731) };

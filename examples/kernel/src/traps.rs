@@ -3,7 +3,7 @@
 //! Every one of them runs on a stack of its own (IST, see `tables.rs`): the precompiled `core` library may keep live data below
 //! the stack pointer, and an AP may be interrupted on any stack.
 
-use crate::{apic, percpu, println, smp};
+use crate::{apic, percpu, smp};
 use core::arch::naked_asm;
 
 /// Vector that kicks a CPU out of HLT: look at your mailbox, and at the crate's hold and rendezvous requests.
@@ -28,7 +28,7 @@ pub struct TrapFrame {
 extern "C" fn fatal(frame: &TrapFrame) -> ! {
     // SAFETY: CR2 is only read.
     let cr2: u64 = x86_64::registers::control::Cr2::read_raw();
-    println!(
+    crate::console::stop(format_args!(
         "TRAP vector={} error={:#x} rip={:#x} rsp={:#x} rflags={:#x} cs={:#x} ss={:#x} cr2={:#x} cpu={}",
         frame.vector,
         frame.error,
@@ -39,8 +39,7 @@ extern "C" fn fatal(frame: &TrapFrame) -> ! {
         frame.ss,
         cr2,
         percpu::this()
-    );
-    crate::exit::failure()
+    ))
 }
 
 macro_rules! fatal_stub {
