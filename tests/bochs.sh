@@ -30,6 +30,7 @@ romimage: file=$bios
 vgaromimage: file=$vga
 ata0-master: type=cdrom, path=$scratch/kernel.iso, status=inserted
 boot: cdrom
+sound: waveoutdrv=dummy, waveindrv=dummy, midioutdrv=dummy
 log: $scratch/bochs.log
 panic: action=fatal
 magic_break: enabled=1

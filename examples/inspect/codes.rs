@@ -1,5 +1,5 @@
-//! What a telephone reads off the QR codes of this crate's kernel example: `MTRR-PAT 1/2 WAKE CPU 0,2-5 BITS 40 INTEL FE: 508 ..
-//! END`, one code or many, in any order.
+//! What a telephone reads off the QR codes of this crate's kernel example, one code or many, in any
+//! order: `MTRR-PAT 1/2 WAKE CPU 0,2-5 BITS 40 INTEL FE: 508 .. END`.
 
 use std::collections::BTreeMap;
 
@@ -111,7 +111,7 @@ fn numbers(list: &str) -> Vec<u32> {
 fn values<'a>(code: &mut Code, words: impl Iterator<Item = &'a str>) -> bool {
     let mut next = None;
     for word in words {
-        if word == "END" {
+        if word.starts_with("END") {
             return true;
         }
         if let Some(register) = word.strip_suffix(':') {
@@ -134,7 +134,8 @@ fn values<'a>(code: &mut Code, words: impl Iterator<Item = &'a str>) -> bool {
     false
 }
 
-/// Once everything was read: the codes of one time are one state of the machine, and the last is what the report is about.
+/// Once everything was read: the codes of one time are one state of the machine, and the last is
+/// what the report is about.
 pub fn settle(dump: &mut Dump) {
     let codes = std::mem::take(&mut dump.codes).0;
     let mut states: BTreeMap<usize, BTreeMap<u32, Regs>> = BTreeMap::new();

@@ -4,9 +4,9 @@
 //! and Xen kernel logs, debugfs `pat_memtype_list`, LinuxBIOS, coreboot, EDK2 and U-Boot logs,
 //! `rdmsr` commands and loops with their output, `MSR=value` lists per CPU
 //! (`cpu 1 msr 0x2ff value 0xc06`, `0x2ff: c06 c06 0`), tables of registers with a heading (Markdown,
-//! CSV), WinDbg's `!mtrr`, fwts, FreeBSD's memcontrol, and what the kernel example prints. They may
-//! be compressed with gzip, in UTF-16, JSON, HTML or quoted-printable mail, or have lost their
-//! newlines. All files of one command line make one dump.
+//! CSV), WinDbg's `!mtrr`, fwts, FreeBSD's memcontrol, and what the kernel example prints and shows as
+//! QR codes. They may be compressed with gzip, in UTF-16, JSON, HTML or quoted-printable mail, or have
+//! lost their newlines. All files of one command line make one dump.
 //!
 //! # `--json`
 //! One object, on one line. Addresses are strings, "0x...", and ranges end with their last byte.

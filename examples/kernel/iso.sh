@@ -13,14 +13,14 @@ tree=$(mktemp -d)
 trap 'rm -rf "$tree"' EXIT
 mkdir -p "$tree/boot/grub"
 strip -o "$tree/boot/kernel" target/x86_64-unknown-linux-gnu/release/kernel
-# A picture is for those who look at it.
+# A picture is for those who look at it. The loader takes what is set last: after the kernel's own wish.
 case " $* " in *" screen "*) mode=${GFX:-1024x768x32,1024x768,auto} ;; *) mode=text ;; esac
 cat > "$tree/boot/grub/grub.cfg" <<CFG
 set timeout=0
-set gfxpayload=$mode
 insmod all_video
 menuentry "mtrr-pat kernel" {
     multiboot2 /boot/kernel wake=rtc $*
+    set gfxpayload=$mode
     boot
 }
 CFG

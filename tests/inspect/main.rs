@@ -8,6 +8,7 @@ mod inspect;
 
 mod addresses;
 mod cases;
+mod codes;
 mod commands;
 mod decides;
 mod formats;

@@ -17,7 +17,7 @@ use std::sync::{Condvar, Mutex, Once, OnceLock};
 use std::thread;
 use std::time::{Duration, Instant};
 
-const QEMU: &str = "qemu-system-x86_64";
+pub const QEMU: &str = "qemu-system-x86_64";
 
 /// What the kernel's success becomes on its way through QEMU's debug-exit device.
 pub const SUCCESS: i32 = 33;
@@ -292,7 +292,7 @@ fn wake_whenever_it_sleeps(socket: &Path, machine: &mut Child, deadline: Instant
     wakes
 }
 
-fn connect(socket: &Path, machine: &mut Child, deadline: Instant) -> Option<UnixStream> {
+pub fn connect(socket: &Path, machine: &mut Child, deadline: Instant) -> Option<UnixStream> {
     while Instant::now() < deadline {
         if let Ok(stream) = UnixStream::connect(socket) {
             return Some(stream);
@@ -321,10 +321,10 @@ fn wait(machine: &mut Child, deadline: Instant) -> Option<ExitStatus> {
 }
 
 /// A folder of its own for each machine, gone afterwards. Not below the target folder: a socket's path may have 107 bytes only.
-struct Scratch(PathBuf);
+pub struct Scratch(PathBuf);
 
 impl Scratch {
-    fn new() -> Self {
+    pub fn new() -> Self {
         static COUNT: AtomicU32 = AtomicU32::new(0);
         let name = format!(
             "mtrr-pat-{}-{}",
@@ -336,7 +336,7 @@ impl Scratch {
         Self(path)
     }
 
-    fn path(&self, name: &str) -> PathBuf {
+    pub fn path(&self, name: &str) -> PathBuf {
         self.0.join(name)
     }
 }
@@ -348,13 +348,13 @@ impl Drop for Scratch {
 }
 
 /// The right to run one machine.
-struct Turn;
+pub struct Turn;
 
 static RUNNING: Mutex<u32> = Mutex::new(0);
 static ENDED: Condvar = Condvar::new();
 
 impl Turn {
-    fn take() -> Self {
+    pub fn take() -> Self {
         let most = number("MTRR_PAT_QEMU_JOBS").unwrap_or(2);
         let mut running = RUNNING.lock().expect("nobody panics with this lock");
         while *running >= most {

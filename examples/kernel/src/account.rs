@@ -63,11 +63,11 @@ impl Account {
         self.bits = caching::phys_bits();
         self.now = *caching::wanted();
         (self.states, self.lost, self.losers) = (0, 0, 0);
-        for n in 0..percpu::count() {
+        for (n, slot) in SLOTS.iter().enumerate().take(percpu::count()) {
             let before = match n {
                 BOOT => &boot.before,
                 // SAFETY: CPU `n` is online, and writes it before that only.
-                _ => unsafe { &*SLOTS[n].before.get() },
+                _ => unsafe { &*slot.before.get() },
             };
             let lost = before.diff(&self.now).registers() as u32;
             self.lost += lost;

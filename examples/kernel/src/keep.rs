@@ -38,32 +38,30 @@ pub fn open(ram: &[Range<u64>]) -> Option<&'static Account> {
     for (n, &place) in PLACES.iter().enumerate() {
         USABLE.fetch_or(usize::from(is_ram(place as u64)) << n, Relaxed);
     }
-    let kept = places().find(|&place| {
-        // SAFETY: mapped memory that nobody uses, and any bytes are a `Kept`.
-        let kept = unsafe { &*place };
-        kept.magic == MAGIC && kept.check == check(&kept.account)
-    });
-    if let Some(place) = kept {
-        // SAFETY: only the boot CPU runs; the place is as above.
-        unsafe { *FOUND.get() = (*place).account };
-    }
-    for place in places() {
-        // SAFETY: as above.
-        unsafe { (&raw mut (*place).magic).write_volatile(0) };
+    // SAFETY: mapped memory that nobody uses, and any bytes are a `Kept`.
+    let kept = places().map(|place| unsafe { &mut *place });
+    let mut found = false;
+    for kept in kept {
+        if kept.magic == MAGIC && kept.check == check(&kept.account) {
+            // SAFETY: only the boot CPU runs, and nobody has asked for it yet.
+            unsafe { *FOUND.get() = kept.account };
+            found = true;
+        }
+        kept.magic = 0;
     }
     // SAFETY: written above, and nowhere else.
-    kept.map(|_| unsafe { &*FOUND.get() })
+    found.then(|| unsafe { &*FOUND.get() })
 }
 
 /// Writes it to all places.
 pub fn store(account: &Account) {
-    for place in places() {
-        // SAFETY: memory that nobody uses.
-        unsafe { (&raw mut (*place).account).write(*account) };
-        // SAFETY: likewise.
-        unsafe { (&raw mut (*place).check).write(check(account)) };
-        // SAFETY: likewise.
-        unsafe { (&raw mut (*place).magic).write_volatile(MAGIC) };
+    // SAFETY: as in `open`.
+    for kept in places().map(|place| unsafe { &mut *place }) {
+        *kept = Kept {
+            magic: MAGIC,
+            check: check(account),
+            account: *account,
+        };
     }
 }
 

@@ -151,13 +151,13 @@ fn prepare(info: &BootInfo) -> Firmware {
     tables::load(caching::BOOT);
     tables::build_idt();
     pic::mask_all();
+    if Options::wants_screen(info.command_line()) {
+        screen::open(info.display);
+    }
     let options = Options::parse(info.command_line())
         .unwrap_or_else(|word| panic!("bad value on the command line: {word}"));
     // SAFETY: no AP runs yet.
     unsafe { options::set(options) };
-    if options.screen {
-        screen::open(info.display);
-    }
     let firmware = Firmware::read(info.rsdp);
     percpu::limit(options.cpus);
     percpu::adopt(caching::BOOT);

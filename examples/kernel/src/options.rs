@@ -126,6 +126,11 @@ impl Options {
         page_seconds: 15,
     };
 
+    /// Whether there is somebody to show a mistake in the rest of the line to.
+    pub fn wants_screen(line: &str) -> bool {
+        line.split_ascii_whitespace().any(|word| word == "screen")
+    }
+
     /// Reads a command line; a value it does not know is an error that names the word.
     pub fn parse(line: &str) -> Result<Self, &str> {
         let mut options = Self::DEFAULT;

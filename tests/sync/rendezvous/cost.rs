@@ -39,7 +39,7 @@ fn at_288_cpus_it_is_what_the_readme_says_and_above_50() {
         [two.0, four.0]
     });
     let said = format!(
-        "{} times faster with two threads a core, {} with four\n({} and {} without self-snoop)",
+        "{} times faster with two threads a core, {} with four ({} and {} without self-snoop)",
         default[0], default[1], always[0], always[1]
     );
     assert!(include_str!("../../../README.md").contains(&said), "{said}");
