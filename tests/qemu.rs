@@ -466,14 +466,21 @@ fn kernel_in_c() {
     if !vm::wanted() {
         return;
     }
-    let rows = c_kernel::targets().into_iter().flat_map(|target| {
-        let image = c_kernel::build(target);
-        MODES.map(|mode| Vm {
+    let targets = c_kernel::targets().into_iter();
+    let kinds = targets.flat_map(|target| {
+        let compilers = c_kernel::compilers().into_iter();
+        compilers.map(move |compiler| c_kernel::build(target, compiler))
+    });
+    let rows = kinds.flat_map(|image| {
+        [(0, 0), (0, 1), (1, 0)].map(|(machine, mode)| Vm {
             image: Some(image.clone()),
             ..Vm::new(
-                "pc",
+                MACHINES[machine],
                 "4",
-                format!("mtrr_pat={mode},pat=linux,gather=30s,hold=5s,finish=30s mtrr-pat=mistake"),
+                format!(
+                    "mtrr_pat={},pat=linux,gather=30s,hold=5s,finish=30s mtrr-pat=mistake",
+                    MODES[mode]
+                ),
             )
         })
     });

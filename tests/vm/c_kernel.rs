@@ -28,11 +28,23 @@ pub fn targets() -> Vec<&'static str> {
     }
 }
 
+/// The C compilers here: the system's, and clang where it is installed.
+pub fn compilers() -> Vec<&'static str> {
+    let there = |compiler: &str| {
+        let said = Command::new(compiler).arg("--version").output();
+        said.is_ok_and(|said| said.status.success())
+    };
+    let all = ["cc", "clang"].into_iter();
+    all.filter(|compiler| *compiler == "cc" || there(compiler))
+        .collect()
+}
+
 /// Builds the kernel; gives the path of its image.
-pub fn build(target: &str) -> PathBuf {
+pub fn build(target: &str, compiler: &str) -> PathBuf {
     let script = package().join("build.sh");
     let output = Command::new(&script)
-        .arg(format!("target/{target}-kernel"))
+        .arg(format!("target/{target}-{compiler}-kernel"))
+        .env("CC", compiler)
         .env("MTRR_PAT_C_TARGET", target)
         .output()
         .expect("the script can be run");

@@ -123,7 +123,7 @@ void kicked(void)
 
 /* ACPI: the CPUs, and the registers for sleeping. */
 static struct { uint32_t facs; uint16_t control, smi, timer, events, s3; uint8_t enable; } fixed;
-static uint32_t at32(uintptr_t at) { return *(volatile uint32_t __attribute__((aligned(1))) *)at; }
+static uint32_t at32(uintptr_t at) { typedef uint32_t __attribute__((aligned(1))) any; return *(volatile any *)at; }
 static uint8_t at8(uintptr_t at) { return *(volatile uint8_t *)at; }
 static void read_tables(uintptr_t rsdp)
 {
@@ -208,7 +208,7 @@ static uint64_t ram_end;
 static void live(bool first)
 {
     struct mtrr_pat_info info;
-    uint32_t type, mtrr;
+    uint32_t type = 0, mtrr = 0;
     uint64_t bits;
     for (uint32_t cpu = 1; cpu < cpus; cpu++)
         start(cpu);
