@@ -598,6 +598,20 @@ fn kvm() {
     run_all(rows.collect(), |vm, run| complete(vm, run, 2));
 }
 
+/// A register that is not as it should be is seen, and the run fails: at boot, and after a sleep.
+#[test]
+fn what_is_spoilt_is_seen() {
+    if !vm::wanted() {
+        return;
+    }
+    for round in 0..2 {
+        let run = Vm::new("pc", "2", format!("spoil={round}")).run();
+        let said = format!("round {round} cpu 0 DIFFERS in 1 (pat:1)");
+        assert!(run.serial.contains(&said), "{}", run.serial);
+        assert!(!run.succeeded() && run.code == Some(vm::FAILURE), "{run:?}");
+    }
+}
+
 /// What an AP may execute before its MTRRs are on, in the code that is really linked: a locked
 /// instruction would lock the bus, or fault where that is forbidden.
 #[test]

@@ -260,6 +260,26 @@ fn uefi() {
     whole_life(&OnPicture, false, &more);
 }
 
+/// A register that is wrong after the sleep: other signals, and another colour.
+#[test]
+fn a_wrong_register_after_the_sleep() {
+    if !vm::wanted() {
+        return;
+    }
+    let mut machine = Watched::boot("screen page=1 spoil=1", false, &[]);
+    machine.next_page();
+    machine.press("esc");
+    while machine.next_page().headline() != "SLEEP NEXT" {}
+    let lights = machine.lights().len();
+    machine.press("spc");
+    let kept = machine.next_page();
+    assert!(machine.lights()[lights..].starts_with(&[7, 0, 7, 0, 7, 0]));
+    assert!(machine.log().contains("signal: three short"));
+    assert_eq!((kept.headline(), kept.ink()), ("SLEEP BAD", Some(Ink::Red)));
+    assert!(kept.text().contains("STILL WRONG: 1"), "{kept:?}");
+    OnPicture.check(&mut machine, &kept);
+}
+
 /// A machine that is reset after it woke, before the kernel came to its end.
 #[test]
 fn no_end_after_the_wake() {
@@ -309,7 +329,7 @@ fn stopped() {
     let page = machine.next_page();
     assert_eq!((page.headline(), page.ink()), ("STOPPED", Some(Ink::Red)));
     assert!(page.text().contains("rounds=many"), "{page:?}");
-    assert_eq!(machine.end(), Some(35));
+    assert_eq!(machine.end(), Some(vm::FAILURE));
 }
 
 /// The comparison of pictures can fail.

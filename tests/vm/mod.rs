@@ -21,6 +21,8 @@ pub const QEMU: &str = "qemu-system-x86_64";
 
 /// What the kernel's success becomes on its way through QEMU's debug-exit device.
 pub const SUCCESS: i32 = 33;
+/// And a failure.
+pub const FAILURE: i32 = 35;
 
 /// One virtual machine to run.
 #[derive(Clone, Debug)]

@@ -126,6 +126,9 @@ extern "C" fn kernel_main(magic: u32, info: usize) -> ! {
 /// From the boot CPU alone to a machine whose map was changed while it ran.
 fn live(verdict: &mut Verdict, round: u32, boot: &BootCpu) {
     verdict.bring_up(round);
+    if options::get().spoil == Some(round) {
+        scribble::spoil_pat();
+    }
     verdict.compare(round, Some(boot));
     pc::note(round, boot);
     verdict.change(round);

@@ -86,6 +86,8 @@ pub struct Options {
     pub oracle: bool,
     /// At boot, measures what a writer to the frame buffer does to its neighbours.
     pub neighbour: bool,
+    /// In this round the boot CPU spoils its own PAT once all are in line: whoever compares must notice.
+    pub spoil: Option<u32>,
     /// Shows on the screen what is found, and restarts after the sleep.
     pub screen: bool,
     /// Seconds that a page stays when nobody presses a key.
@@ -122,6 +124,7 @@ impl Options {
         framebuffer: false,
         oracle: false,
         neighbour: false,
+        spoil: None,
         screen: false,
         page_seconds: 15,
     };
@@ -161,6 +164,7 @@ impl Options {
                 ("wc", "framebuffer") => options.framebuffer = true,
                 ("oracle", "types") => options.oracle = true,
                 ("workload", "wc-neighbour") => options.neighbour = true,
+                ("spoil", round) => options.spoil = Some(round.parse().map_err(|_| word)?),
                 ("screen", "") => options.screen = true,
                 ("page", seconds) => options.page_seconds = seconds.parse().map_err(|_| word)?,
                 ("wc" | "oracle" | "workload", _) => return Err(word),

@@ -40,6 +40,11 @@ pub fn apply(what: Scribble, n: usize, saved: &RegFile) {
     }
 }
 
+/// Behind the crate's back, on the calling CPU: a PAT that is not the one all have, but for the slots that this kernel's tables use.
+pub fn spoil_pat() {
+    poke(PAT, PAT_RESET & !0xff00_0000_0000_0000);
+}
+
 /// 16 MiB of write-through at 3 GiB, in the last pair.
 fn spoil_range(saved: &RegFile) {
     if let Some(last) = saved.pair_count().checked_sub(1) {
