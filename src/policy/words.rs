@@ -20,8 +20,8 @@ impl Policy {
     /// `amd-fixed=as-found|save`, and `gather=`, `hold=`, `finish=` with a time, a number and `us`,
     /// `ms` or `s`; `no_aps_delay` (early), `nopat` (keep the boot CPU's PAT) and `nowc`. A later word
     /// wins over an earlier one. Other words are somebody else's, but for those that were likely
-    /// meant for this crate: `mtrr-pat=`, `mttr_pat=`, `mtrr_pat:`, or an item of the list that stands
-    /// alone.
+    /// meant for this crate: `mtrr-pat=`, `mttr_pat=`, `mtrr_pat:`, an item of the list that stands
+    /// alone, or `no_pat`, `NOPAT`, `nowcc`.
     ///
     /// ```
     /// use mtrr_pat::policy::{Policy, PolicyError};
@@ -51,6 +51,8 @@ impl Policy {
                                 first = first.or(Some((word, item, Mistake::Value)));
                             }
                         }
+                    } else if let Some(flag) = flag_meant(word) {
+                        first = first.or(Some((word, word, Mistake::Flag(flag))));
                     } else if was_meant(word) {
                         first = first.or(Some((word, word, Mistake::Word)));
                     }
@@ -92,6 +94,12 @@ impl Policy {
         }
         Some(())
     }
+}
+
+/// The word without a value that somebody meant: another case, or one letter wrong.
+fn flag_meant(word: &str) -> Option<&'static str> {
+    let mut known = ["no_aps_delay", "nopat", "nowc"].into_iter();
+    known.find(|known| distance(word, known) <= 1)
 }
 
 /// Whether somebody who wrote this word had `mtrr_pat=` in mind: its name, with two letters wrong at
@@ -174,6 +182,8 @@ enum Mistake {
     Value,
     /// It looks like a word of this crate's that was misspelt.
     Word,
+    /// The same, of one that has no value.
+    Flag(&'static str),
 }
 
 /// A word of the command line that was not understood, though it is or looks like this crate's.
@@ -190,10 +200,10 @@ pub struct PolicyError<'a> {
 
 impl PolicyError<'_> {
     /// The policy that the other words make, after a warning in the log: for a kernel that boots with
-    /// it.
+    /// it. A kernel without a [`log::Log`] prints the error itself.
     #[must_use]
     pub fn warned(self) -> Policy {
-        log::warn!("command line: {self}");
+        log::warn!("command line: {self} (the other words are in force)");
         self.policy
     }
 }
@@ -206,6 +216,7 @@ impl fmt::Display for PolicyError<'_> {
                 "`{}` in `{}` is not understood; `mtrr_pat=` takes a comma-separated list of {ALLOWED}",
                 self.value, self.word
             ),
+            Mistake::Flag(flag) => write!(f, "`{}` is not understood: `{flag}`?", self.word),
             Mistake::Word => write!(
                 f,
                 "`{}` is not understood: `mtrr_pat=`, followed by a comma-separated list of {ALLOWED}?",
@@ -305,6 +316,33 @@ mod tests {
             "=",
             ":",
             "\u{1F600}mtrr_pat",
+        ] {
+            assert!(Policy::DEFAULT.with_command_line(word).is_ok(), "{word}");
+        }
+    }
+
+    #[test]
+    fn misspelt_flags_are_told_too() {
+        for (word, meant) in [
+            ("nowcc", "nowc"),
+            ("NOWC", "nowc"),
+            ("no_pat", "nopat"),
+            ("NOPAT", "nopat"),
+            ("nopat=1", ""),
+            ("no-aps-delay", ""),
+            ("no_aps_dela", "no_aps_delay"),
+        ] {
+            match Policy::DEFAULT.with_command_line(word) {
+                Err(error) => assert!(
+                    std::format!("{error}").ends_with(&std::format!("`{meant}`?")),
+                    "{error}"
+                ),
+                Ok(_) => assert_eq!(meant, "", "{word}"),
+            }
+        }
+        // Words of Linux that are as short.
+        for word in [
+            "nopti", "nosmp", "nosmt", "nohz", "noapic", "nopcid", "nowb2", "nopku", "nopv",
         ] {
             assert!(Policy::DEFAULT.with_command_line(word).is_ok(), "{word}");
         }
