@@ -95,19 +95,18 @@ fn initial_apic_id(cpuid: &impl CpuIdReader) -> u32 {
     cpuid.cpuid1(1).ebx >> 24
 }
 
-/// The APIC ids the CPU that executes CPUID may go by: [`own_apic_id`], and that of leaf 1 where the two
-/// contradict each other, since some hypervisors fill in one of the leaves only. The low eight bits of
-/// a longer id are the id of another CPU, and 0xff is nobody's.
-pub(crate) fn apic_ids(cpuid: &impl CpuIdReader) -> (u32, Option<u32>) {
-    let (own, initial) = (own_apic_id(cpuid), initial_apic_id(cpuid));
-    let contradicts = initial != own & 0xff && initial != 0xff;
-    (own, contradicts.then_some(initial))
+/// The APIC id that leaf 1 gives a CPU whose own id is this, where the two contradict each other: some
+/// hypervisors fill in one of the leaves only. The low eight bits of a longer id are the id of another
+/// CPU, and 0xff is nobody's.
+pub(crate) fn second_apic_id(cpuid: &impl CpuIdReader, own: u32) -> Option<u32> {
+    let initial = initial_apic_id(cpuid);
+    (initial != own & 0xff && initial != 0xff).then_some(initial)
 }
 
 /// The APIC id of the CPU that executes CPUID, if `expected` is none it goes by.
 pub(crate) fn other_apic_id(cpuid: &impl CpuIdReader, expected: u32) -> Option<u32> {
-    let (own, other) = apic_ids(cpuid);
-    (own != expected && other != Some(expected)).then_some(own)
+    let own = own_apic_id(cpuid);
+    (own != expected && second_apic_id(cpuid, own) != Some(expected)).then_some(own)
 }
 
 impl Place {

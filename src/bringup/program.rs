@@ -293,9 +293,9 @@ fn own_cap(
     }
 }
 
-/// Writes a register and reads it back.
+/// Writes a register and reads it back. One that cannot be read back may hold anything.
 fn put(cpu: &mut impl CpuOps, write: Write) -> Result<(), Error> {
-    let Write { msr, value, .. } = write;
+    let Write { msr, value, before } = write;
     let left = Left::Unchanged;
     // SAFETY: a write of the delta, which the caller of `apply` wants; MTRRs only inside a window or in
     // pairs that are not in use.
@@ -304,7 +304,14 @@ fn put(cpu: &mut impl CpuOps, write: Write) -> Result<(), Error> {
     }
     match cpu.rdmsr(msr) {
         Ok(now) if now == value => Ok(()),
-        Ok(_) => Err(Error::WriteIgnored { msr, value, left }),
-        Err(_) => Err(Error::ReadBackFault { msr, left }),
+        Ok(now) if now == before => Err(Error::WriteIgnored { msr, value, left }),
+        Ok(_) => {
+            let left = Left::Altered;
+            Err(Error::WriteIgnored { msr, value, left })
+        }
+        Err(_) => {
+            let left = Left::Altered;
+            Err(Error::ReadBackFault { msr, left })
+        }
     }
 }

@@ -10,7 +10,7 @@ use crate::error::Error;
 use crate::rendezvous::CpuState;
 use crate::rendezvous::admit::admit;
 use crate::rendezvous::slot::{Slot, UNPLACED};
-use crate::topology::{Place, apic_ids, other_apic_id};
+use crate::topology::{Place, other_apic_id, own_apic_id, second_apic_id};
 
 impl<const CPUS: usize> CacheSync<CPUS> {
     /// Declares that CPU `number` is about to be started. On the CPU that will send the SIPI,
@@ -118,8 +118,10 @@ impl<const CPUS: usize> CacheSync<CPUS> {
     /// they are; executes CPUID.
     #[must_use]
     pub fn own_number(&self, cpu: &impl CpuOps) -> Option<usize> {
-        let (own, other) = apic_ids(&CpuidReader(cpu));
-        self.holder_of(own).or_else(|| self.holder_of(other?))
+        let cpuid = CpuidReader(cpu);
+        let own = own_apic_id(&cpuid);
+        let second = || self.holder_of(second_apic_id(&cpuid, own)?);
+        self.holder_of(own).or_else(second)
     }
 
     /// CPUs that run and that a sibling waits for: each should call [`CacheSync::attend`] soon. For a
