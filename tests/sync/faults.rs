@@ -4,5 +4,6 @@ mod altered;
 mod ap_arrival;
 mod matrix;
 mod matrix_free_running;
+mod refused;
 mod registers;
 mod unused_pairs;
