@@ -17,8 +17,9 @@ pub enum Left {
     /// The map in force is the wanted one; only pairs that are not in use differ from it, or whether
     /// SYSCFG shows RdMem and WrMem.
     UnusedPairs = 3,
-    /// Somebody else, firmware perhaps, wrote to the registers after the wanted map was written and
-    /// read back, or the old one put back: what is in force is neither.
+    /// What is in force is neither the old map nor the wanted one, as far as can be read: somebody else,
+    /// firmware perhaps, wrote to the registers after the wanted map was written and read back, or the
+    /// old one put back; or a register takes another value than is written, the old one included.
     Altered = 4,
 }
 
@@ -29,7 +30,7 @@ impl fmt::Display for Left {
             Self::RolledBack => "the old map was put back",
             Self::Torn => "MTRRs left off, all memory uncachable on this CPU",
             Self::UnusedPairs => "the map is right, only what does not bear on it differs",
-            Self::Altered => "somebody else wrote to the registers meanwhile, the map is neither the old one nor the wanted one",
+            Self::Altered => "what is in force is neither what was there nor what was wanted",
         })
     }
 }

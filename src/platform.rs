@@ -64,7 +64,8 @@ pub enum ConfidentialGuest {
 pub struct Platform {
     /// MTRRCAP where the MTRRs can be used, else why not.
     pub mtrr: Result<MtrrCap, Error>,
-    /// Whether the PAT can be used, else why not.
+    /// Whether the PAT can be used, else why not. One that can be read and not written
+    /// ([`Platform::pat_refused`]) is compared.
     pub pat: Result<(), Error>,
     /// Why the MTRRs cannot be written, though they can be read: a write faulted, or one that would
     /// have shown, to a pair that is not in use, was ignored. `None` also where every pair is in use and
@@ -149,6 +150,14 @@ impl Platform {
             .map_or(0, |cap| usize::from(cap.vcnt()).min(MAX_VARIABLE))
     }
 
+    /// Why the PAT cannot be written, though it can be read: another map than the boot CPU's is not to be
+    /// had then.
+    #[must_use]
+    pub fn pat_refused(&self) -> Option<Error> {
+        let read = !matches!(self.pat, Err(Error::NoPat | Error::ReadFault { .. }));
+        self.pat.err().filter(|_| read)
+    }
+
     /// Whether fixed-range registers exist.
     #[must_use]
     pub fn has_fixed(&self) -> bool {
@@ -207,7 +216,7 @@ fn try_writes(cpu: &mut impl CpuOps, cap: MtrrCap, bits: PhysBits) -> Result<(),
         let now = read(cpu, msr)?;
         // What reset left there may be nothing that can be written.
         let held = VariableMtrr { base: held, mask };
-        let back = if held.base & !(bits.page_mask() | 0xff) == 0 && held.memtype().is_ok() {
+        let back = if held.base_is_writable(cap, bits) {
             held.base
         } else {
             0

@@ -205,7 +205,7 @@ impl Snapshot {
         if platform.has_fixed() {
             self.capture_fixed(cpu, platform, amd_fixed)?;
         }
-        if platform.pat.is_ok() {
+        if platform.pat.is_ok() || platform.pat_refused().is_some() {
             self.pat = Some(Pat::from_raw(read(cpu, MsrAddr::PAT)?));
         }
         Ok(())

@@ -91,15 +91,22 @@ pub fn own_apic_id(cpuid: &impl CpuIdReader) -> u32 {
 }
 
 /// The eight bits of leaf 1.
-pub(crate) fn initial_apic_id(cpuid: &impl CpuIdReader) -> u32 {
+fn initial_apic_id(cpuid: &impl CpuIdReader) -> u32 {
     cpuid.cpuid1(1).ebx >> 24
 }
 
-/// The APIC id of the CPU that executes CPUID, if it is not `expected` by either leaf that tells: some
-/// hypervisors fill in one of the two only.
+/// The APIC id that leaf 1 gives a CPU whose own id is this, where the two contradict each other: some
+/// hypervisors fill in one of the leaves only. The low eight bits of a longer id are the id of another
+/// CPU, and 0xff is nobody's.
+pub(crate) fn second_apic_id(cpuid: &impl CpuIdReader, own: u32) -> Option<u32> {
+    let initial = initial_apic_id(cpuid);
+    (initial != own & 0xff && initial != 0xff).then_some(initial)
+}
+
+/// The APIC id of the CPU that executes CPUID, if `expected` is none it goes by.
 pub(crate) fn other_apic_id(cpuid: &impl CpuIdReader, expected: u32) -> Option<u32> {
     let own = own_apic_id(cpuid);
-    (own != expected && initial_apic_id(cpuid) != expected).then_some(own)
+    (own != expected && second_apic_id(cpuid, own) != Some(expected)).then_some(own)
 }
 
 impl Place {

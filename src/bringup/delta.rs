@@ -71,6 +71,12 @@ impl Marks {
         marks
     }
 
+    /// The same without the PAT, where that is not to be written.
+    pub(crate) const fn without_pat(mut self) -> Self {
+        self.changes = self.changes.difference(Changes::PAT);
+        self
+    }
+
     /// Whether any register must be written with caches off.
     pub(crate) const fn need_window(self) -> bool {
         self.window != 0 || self.changes.contains(Changes::DEFAULT)

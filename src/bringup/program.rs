@@ -50,6 +50,8 @@ pub struct Plan {
     hides_dram_bits: bool,
     /// Why the MTRR part is left alone here though the platform has one.
     mtrr_error: Option<Error>,
+    /// Why the PAT is left alone, though it differs.
+    pat_error: Option<Error>,
 }
 
 impl Plan {
@@ -83,6 +85,7 @@ impl Plan {
             fresh: false,
             hides_dram_bits: false,
             mtrr_error: None,
+            pat_error: None,
         }
     }
 
@@ -112,6 +115,8 @@ impl Plan {
         if self.marks.need_window() || self.marks.outside_differ() {
             self.mtrr_error = self.mtrr_error.or(platform.mtrr_refused);
         }
+        let pat_differs = self.marks.changes().contains(Changes::PAT);
+        self.pat_error = platform.pat_refused().filter(|_| pat_differs);
         self.hides_dram_bits = self.have.exposes_dram_bits() && !platform.snp_host;
         self.caching_off = cpu.read_cr0() & (CR0_CD | CR0_NW) != 0;
         self.fresh = cap.is_none() && self.caching_off;
@@ -126,7 +131,11 @@ impl Plan {
     /// What is to be written; `want` is the target this plan was made for.
     #[must_use]
     pub const fn delta<'a>(&'a self, want: &'a Snapshot) -> Delta<'a> {
-        Delta::marked(&self.have, want, self.marks)
+        let marks = match self.pat_error {
+            None => self.marks,
+            Some(_) => self.marks.without_pat(),
+        };
+        Delta::marked(&self.have, want, marks)
     }
 
     /// The dearest thing that has to be done.
@@ -135,7 +144,7 @@ impl Plan {
         let mtrrs = self.mtrr_error.is_none();
         if mtrrs && self.marks.need_window() {
             Need::Window
-        } else if self.marks.changes().contains(Changes::PAT) {
+        } else if self.marks.changes().contains(Changes::PAT) && self.pat_error.is_none() {
             Need::Pat
         } else if mtrrs && self.marks.outside_differ() {
             Need::UnusedPairs
@@ -212,7 +221,8 @@ impl Plan {
     ///
     /// # Errors
     /// [`Error::WriteFault`], [`Error::WriteIgnored`] and [`Error::ReadBackFault`], saying what became
-    /// of the old map; what [`Plan::mtrr_error`] says, after the PAT was brought in line.
+    /// of the old map; what [`Plan::mtrr_error`] says, after the PAT was brought in line; what
+    /// [`Platform::pat_refused`] says, where the PAT differs, after the MTRRs were.
     ///
     /// Source: Intel SDM 3A, "MTRR Considerations in MP Systems", "Programming the PAT"; AMD APM 2,
     /// "Changing Memory Types".
@@ -252,7 +262,7 @@ impl Plan {
         };
         let hidden = hidden.map_err(|error| error.with_left(Left::UnusedPairs));
         rest.and(unused).and(hidden)?;
-        self.mtrr_error.map_or(Ok(()), Err)
+        self.mtrr_error.or(self.pat_error).map_or(Ok(()), Err)
     }
 
     /// Clears MtrrFixDramModEn where firmware left it set: only the fixed ranges' types are compared
@@ -293,9 +303,9 @@ fn own_cap(
     }
 }
 
-/// Writes a register and reads it back.
+/// Writes a register and reads it back. One that cannot be read back may hold anything.
 fn put(cpu: &mut impl CpuOps, write: Write) -> Result<(), Error> {
-    let Write { msr, value, .. } = write;
+    let Write { msr, value, before } = write;
     let left = Left::Unchanged;
     // SAFETY: a write of the delta, which the caller of `apply` wants; MTRRs only inside a window or in
     // pairs that are not in use.
@@ -304,7 +314,14 @@ fn put(cpu: &mut impl CpuOps, write: Write) -> Result<(), Error> {
     }
     match cpu.rdmsr(msr) {
         Ok(now) if now == value => Ok(()),
-        Ok(_) => Err(Error::WriteIgnored { msr, value, left }),
-        Err(_) => Err(Error::ReadBackFault { msr, left }),
+        Ok(now) if now == before => Err(Error::WriteIgnored { msr, value, left }),
+        Ok(_) => {
+            let left = Left::Altered;
+            Err(Error::WriteIgnored { msr, value, left })
+        }
+        Err(_) => {
+            let left = Left::Altered;
+            Err(Error::ReadBackFault { msr, left })
+        }
     }
 }

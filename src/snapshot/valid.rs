@@ -5,10 +5,40 @@ use crate::error::Fixture;
 use crate::memtype::MemType;
 use crate::memtype::ReservedType;
 use crate::pat::Pat;
-use crate::ranges::FIXED_RANGES;
+use crate::ranges::{FIXED_RANGES, PhysBits};
 use crate::regs::{MsrAddr, MtrrCap, MtrrDefType, VariableMtrr};
 
+impl VariableMtrr {
+    /// Whether a CPU with this MTRRCAP that decodes so many bits takes the base.
+    pub(crate) fn base_is_writable(self, cap: MtrrCap, bits: PhysBits) -> bool {
+        let has_wc = cap.contains(MtrrCap::WC);
+        let has = |memtype| has_wc || memtype != MemType::WriteCombining;
+        self.memtype().is_ok_and(has) && self.base & !(bits.page_mask() | 0xff) == 0
+    }
+
+    /// Whether a CPU that decodes so many bits takes the mask.
+    const fn mask_is_writable(self, bits: PhysBits) -> bool {
+        self.mask & !(bits.page_mask() | Self::V) == 0
+    }
+}
+
 impl Snapshot {
+    /// Empties words of pairs that are not in use which no write could give another CPU: reset may leave
+    /// such.
+    pub(crate) fn drop_unwritable(&mut self) {
+        let (bits, count) = (self.phys_bits, self.variable_count());
+        let cap = self.cap.unwrap_or(MtrrCap::from_raw(0));
+        let pairs = self.variable.iter_mut().take(count);
+        for pair in pairs.filter(|pair| !pair.valid()) {
+            if !pair.base_is_writable(cap, bits) {
+                pair.base = 0;
+            }
+            if !pair.mask_is_writable(bits) {
+                pair.mask = 0;
+            }
+        }
+    }
+
     /// What of a new target is of another machine than this one: it cannot be changed.
     pub(crate) fn foreign(&self, target: &Self) -> Option<Fixture> {
         let shown = self.fixed_dram_bits != target.fixed_dram_bits;
@@ -37,12 +67,12 @@ impl Snapshot {
         if self.cap.is_some() && bad_def {
             return Some(MsrAddr::MTRR_DEF_TYPE);
         }
-        let address = self.phys_bits.page_mask();
+        let (cap, bits) = (self.cap.unwrap_or(MtrrCap::from_raw(0)), self.phys_bits);
         for (n, range) in self.variable_ranges().iter().enumerate() {
-            if bad_type(range.memtype()) || range.base & !(address | 0xff) != 0 {
+            if !range.base_is_writable(cap, bits) {
                 return Some(MsrAddr::phys_base(n));
             }
-            if range.mask & !(address | VariableMtrr::V) != 0 {
+            if !range.mask_is_writable(bits) {
                 return Some(MsrAddr::phys_mask(n));
             }
         }

@@ -12,7 +12,8 @@ use mtrr_pat::policy::{Policy, Resync};
 use mtrr_pat::program::Plan;
 use mtrr_pat::regs::{FIXED_COUNT, MsrAddr, MtrrDefType, VariableMtrr};
 use mtrr_pat::sim::{
-    CR0_KERNEL, Config, Counters, Machine, Mapping, MtrrScope, Rule, SimCpu, Vendor, firmware_map,
+    CR0_KERNEL, Config, Counters, Machine, Mapping, MtrrScope, Op, Rule, SimCpu, Vendor,
+    firmware_map,
 };
 use mtrr_pat::snapshot::Snapshot;
 
@@ -428,5 +429,35 @@ fn the_second_thread_of_a_core_flushes_after_the_first_ones_window() {
             assert_eq!(since(|counters| counters.wbinvd), flushes);
         }
     });
+    machine.check().unwrap();
+}
+
+/// A CPU that was brought in line without a window, was unplugged, and comes again from a trampoline
+/// that sets CD: what it cached in its last life is there still when memory stops being cacheable.
+#[test]
+fn a_cpu_that_is_plugged_again_with_caching_off_flushes_what_it_had() {
+    let machine = Machine::new(Config::new(2, 1));
+    let kernel = Kernel::new();
+    machine.run(
+        |boot| {
+            kernel.init(boot, policy(Resync::Early));
+            assert!(kernel.bring_up(boot, &[1]).is_empty());
+            boot.work(1_000_000);
+            boot.send_init(1);
+            unsafe { kernel.sync.offline(1) }.unwrap();
+            let (_, mut to) = kernel.sync.target().unwrap();
+            to.fixed[1] = 0;
+            kernel.change(boot, &to).unwrap().ok().unwrap();
+            machine.clear_log();
+            assert!(kernel.bring_up(boot, &[1]).is_empty());
+            assert!(machine.ops(1).contains(&Op::Wbinvd), "not fresh");
+        },
+        |ap| {
+            let cr0 = ap.read_cr0();
+            unsafe { ap.write_cr0(cr0 | CR0_CD) };
+            kernel.ap(ap);
+        },
+        |cpu| kernel.interrupt(cpu),
+    );
     machine.check().unwrap();
 }

@@ -1,6 +1,6 @@
 //! What a kernel may pass wrongly: a place, a number, a CPU, a bound. Refused by name, or harmless.
 
-use mtrr_pat::cpu::CpuOps;
+use mtrr_pat::cpu::{CpuOps, CpuidWords};
 use mtrr_pat::error::Error;
 use mtrr_pat::pat::Pat;
 use mtrr_pat::policy::{Bounds, Policy, Resync};
@@ -348,4 +348,48 @@ fn an_answer_under_another_cpus_number_holds_nobody() {
         },
     );
     machine.check().unwrap();
+}
+
+/// CPU 1 has the APIC id 0x101, whose low eight bits leaf 1 gives: they are another CPU's id.
+#[test]
+fn the_low_bits_of_a_long_apic_id_are_not_that_id() {
+    let mut config = Config::new(2, 1);
+    let long = CpuidWords {
+        eax: 0,
+        ebx: 1,
+        ecx: 0x100,
+        edx: 0x101,
+    };
+    config
+        .cpuid
+        .extend([0xb, 0x1f].map(|leaf| (Some(1), leaf, 0, long)));
+    let machine = Machine::new(config);
+    let kernel = Kernel::new();
+    let said = std::sync::Mutex::new(Vec::new());
+    machine.run(
+        |boot| {
+            kernel.init(boot, policy(Resync::Early));
+            for id in [1, 0x101] {
+                kernel.start_at(boot, 1, Place::Apic(id)).unwrap();
+                assert_eq!(kernel.wait_for(boot, 1), id == 0x101);
+                unsafe { kernel.sync.offline(1) }.unwrap();
+            }
+        },
+        |ap| {
+            let number = kernel.sync.own_number(ap);
+            let online = kernel.sync.ap_online(ap, 1, |_| {});
+            said.lock().unwrap().push((number, online.err()));
+            if online.is_ok() {
+                kernel.signal(1);
+            }
+        },
+        |cpu| kernel.interrupt(cpu),
+    );
+    let differs = Error::ApicIdDiffers {
+        cpu: 1,
+        declared: 1,
+        own: 0x101,
+    };
+    let expected = [(None, Some(differs)), (Some(1), None)];
+    assert_eq!(*said.lock().unwrap(), expected);
 }

@@ -119,6 +119,10 @@ impl Edit {
         self
     }
 
+    pub(super) const fn before(&self) -> &Snapshot {
+        &self.base
+    }
+
     pub(super) const fn known_ram_end(&self) -> Option<u64> {
         self.ram_end
     }
@@ -142,6 +146,14 @@ impl Edit {
             let mut runs = map.runs_in(region.start..end.max(region.start));
             let ram = |run: &Run| run.memtype.defined() == Some(MemType::WriteBack);
             if let Some(Run { start: addr, .. }) = runs.find(ram) {
+                return Err(LayoutError::OverRam { addr });
+            }
+            let set = self.map.regions().iter().find(|set| {
+                let ram = set.want == Want::Type(MemType::WriteBack);
+                ram && set.start.max(region.start) < set.end.min(end)
+            });
+            if let Some(set) = set {
+                let addr = set.start.max(region.start);
                 return Err(LayoutError::OverRam { addr });
             }
         }

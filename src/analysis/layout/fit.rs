@@ -24,7 +24,7 @@ pub struct Fitted {
     /// The registers it puts there.
     pub plan: Plan,
     /// Where memory that is write-back now, and no RAM, loses its type, if it has to; what was set
-    /// there keeps its own. Nothing in it becomes write-combining.
+    /// there to another type than it had keeps its own. Nothing in it becomes write-combining.
     pub dropped: Option<Range<u64>>,
 }
 
@@ -112,37 +112,58 @@ impl Edit {
         (start < end).then_some(start..end)
     }
 
-    /// Gives what is write-back above `start` another region.
+    /// Gives what is write-back above `start`, and was so before the edit, another region.
     fn drop_above(
         &mut self,
         start: u64,
         region: fn(u64, u64) -> Region,
     ) -> Result<(), LayoutError> {
-        let mut at = start;
         let write_back = Want::Type(MemType::WriteBack);
-        while let Some(found) = self
-            .regions()
-            .iter()
-            .find(|found| found.end > at && found.want == write_back)
-        {
-            let (from, end) = (at.max(found.start), found.end);
-            self.set(region(from, end))?;
-            at = end;
+        let regions = |edit: &Self, at| {
+            let mut regions = edit.regions().iter();
+            let found = regions.find(|found| found.end > at && found.want == write_back);
+            found.map(|found| (at.max(found.start), found.end))
+        };
+        let mut at = start;
+        while let Some((from, end)) = regions(self, at) {
+            at = self.drop_as_found(from..end, region)?;
         }
         Ok(())
+    }
+
+    /// The first run of what is write-back in a range: where it is so before the edit too, it is given
+    /// another region. The end of the run.
+    #[inline(never)] // the map is not to be on the stack of the planner
+    fn drop_as_found(
+        &mut self,
+        range: Range<u64>,
+        region: fn(u64, u64) -> Region,
+    ) -> Result<u64, LayoutError> {
+        let map = MtrrMap::new(self.before());
+        let Some(run) = map.runs_in(range.clone()).next() else {
+            return Ok(range.end);
+        };
+        let (end, memtype) = (run.end, run.memtype);
+        if memtype.defined() == Some(MemType::WriteBack) {
+            self.set(region(range.start, end))?;
+        }
+        Ok(end)
     }
 
     /// Whether nothing above `start` is write-combining that was not to be: a device there may be
     /// mapped UC-, which gives way.
     fn combines_as_wanted(&self, target: &Snapshot, start: u64) -> bool {
-        let wanted = |address| {
-            let mut regions = self.regions().iter();
-            let region = regions.find(|region| address < region.end);
-            region.is_some_and(|region| region.want == Want::Type(MemType::WriteCombining))
-        };
         let map = MtrrMap::new(target);
+        // A run may join two that were wanted over what lies between them.
+        let others = self
+            .regions()
+            .iter()
+            .filter(|region| region.want != Want::Type(MemType::WriteCombining));
         map.runs_in(start..map.end())
             .filter(|run| run.memtype.defined() == Some(MemType::WriteCombining))
-            .all(|run| wanted(run.start) && wanted(run.end - 1))
+            .all(|run| {
+                let mut others = others.clone();
+                others.all(|other| other.end <= run.start || run.end <= other.start)
+            })
     }
 }

@@ -9,7 +9,13 @@ use crate::error::{Error, Left};
 /// are, last, so that no stale translation can fill them again.
 pub(super) fn pat_only(cpu: &mut impl CpuOps, write: Write, flush: bool) -> Result<(), Error> {
     masked(cpu, |cpu| {
-        let written = put(cpu, write);
+        // What it took is neither: the old value may be better.
+        let written = put(cpu, write).map_err(|error| match error.left() {
+            Some(Left::Altered) if put(cpu, write.back()).is_ok() => {
+                error.with_left(Left::RolledBack)
+            }
+            _ => error,
+        });
         flush_tlb(cpu);
         if flush {
             cpu.wbinvd();

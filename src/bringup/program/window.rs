@@ -67,9 +67,10 @@ impl Job<'_> {
     /// The part with E clear. Nothing may be written while the old map is in force, and the new one
     /// is in force only once every register of it has been read back.
     fn reprogram(&self, cpu: &mut impl CpuOps, cr4: u64) -> Result<(), Error> {
-        put(cpu, self.disable()).map_err(|error| match error {
-            Error::ReadBackFault { .. } => error.with_left(Left::Torn),
-            _ => error,
+        put(cpu, self.disable()).map_err(|error| {
+            let left = self.not_disabled(cpu, error);
+            flush_without_global(cpu, cr4);
+            error.with_left(left)
         })?;
         if self.flush {
             cpu.wbinvd();
@@ -85,6 +86,26 @@ impl Job<'_> {
         });
         let hidden = exposed.and_then(|exposed| exposed.leave(cpu));
         result.and(hidden.map_err(|error| error.with_left(Left::UnusedPairs)))
+    }
+
+    /// What is left where DEF_TYPE did not become what it was with E clear. If E is set, it is as before or
+    /// somebody else's, whose map stays.
+    fn not_disabled(&self, cpu: &mut impl CpuOps, error: Error) -> Left {
+        match (error, error.left()) {
+            (Error::ReadBackFault { .. }, _) => return Left::Torn,
+            (_, Some(Left::Altered)) => {}
+            _ => return Left::Unchanged,
+        }
+        let disable = self.disable();
+        let now = cpu.rdmsr(disable.msr).map(MtrrDefType::from_raw);
+        if now.is_ok_and(MtrrDefType::enabled) {
+            Left::Altered
+        } else if put(cpu, disable.back()).is_ok() {
+            Left::RolledBack
+        } else {
+            let _ = put(cpu, disable);
+            Left::Torn
+        }
     }
 
     /// Fixed, variable and PAT, then DEF_TYPE. Stops at the first that does not take its value.

@@ -58,6 +58,11 @@ pub(crate) const PHASE: u32 = 0b111;
 /// The bits of `request` that are below the round.
 pub(crate) const REQUEST_PHASE: u32 = 0b11;
 
+/// The bits of `cap` above MTRRCAP's: it was read.
+pub(crate) const CAP_READ: u32 = 1 << 31;
+/// This CPU has run since it last lost its caches.
+pub(crate) const RAN: u32 = 1 << 30;
+
 /// The `core` word of a CPU that was never declared, or whose place is not known.
 pub(crate) const UNPLACED: u32 = 0;
 
@@ -96,8 +101,8 @@ pub(crate) struct Record {
     pub(crate) windows_seen: Windows,
     /// Epoch of the target this CPU holds; 0 when it is not known to hold one. This CPU.
     pub(crate) epoch: Word,
-    /// What MTRRCAP says about the map, as read since reset; 0 when it was not. This CPU (cleared by
-    /// the boot CPU at start).
+    /// What MTRRCAP says about the map and [`CAP_READ`], when it was read since reset; and [`RAN`]. This
+    /// CPU (the boot CPU at start).
     pub(crate) cap: Word,
     /// Odd while the words below are written: pairs with the report's `Acquire`.
     pub(crate) serial: Word,
@@ -256,8 +261,17 @@ impl Slot {
         (self.state().may_run() && arrived & !PHASE != wanted).then_some(wanted)
     }
 
-    /// Forgets what a CPU that lost its state was doing. By the boot CPU, while it does not run.
+    /// Forgets what a CPU that stopped was doing. By the boot CPU, while it does not run.
     pub(crate) fn reset(&self, state: CpuState) {
+        self.forget(state, self.record.cap.load(Ordering::Relaxed) & RAN);
+    }
+
+    /// The same of a CPU that lost its caches too.
+    pub(crate) fn reset_by_sleep(&self, state: CpuState) {
+        self.forget(state, 0);
+    }
+
+    fn forget(&self, state: CpuState, ran: u32) {
         let handshake = &self.handshake;
         handshake.arrived.store(0, Ordering::Relaxed);
         // The round goes on: an acknowledgement of the last life must not fit the next one's request.
@@ -266,7 +280,7 @@ impl Slot {
         handshake.ack.store(0, Ordering::Relaxed);
         handshake.misplaced.store(0, Ordering::Relaxed);
         self.record.epoch.store(0, Ordering::Relaxed);
-        self.record.cap.store(0, Ordering::Relaxed);
+        self.record.cap.store(ran, Ordering::Relaxed);
         // What it did in its last life says nothing about the next.
         self.record.gist.store(0, Ordering::Relaxed);
         self.set_state(state);

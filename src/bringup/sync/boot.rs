@@ -5,6 +5,7 @@ use super::{CacheSync, Decided, RUNNING, numbering};
 use crate::atomic::Ordering;
 use crate::cpu::{CpuOps, CpuidReader};
 use crate::error::Error;
+use crate::pat::Pat;
 use crate::platform::Platform;
 use crate::policy::{PatChoice, Policy};
 use crate::regs::MsrAddr;
@@ -77,6 +78,9 @@ impl<const CPUS: usize> CacheSync<CPUS> {
             want.pat = Some(pat);
         }
         want.hide_dram_bits(policy.amd_fixed);
+        if platform.mtrr_refused.is_none() {
+            want.drop_unwritable();
+        }
         let routing = Routing::capture(cpu, &platform);
         let hz = policy.tsc_hz.or(platform.tsc_hz);
         let mut decided = Decided {
@@ -96,9 +100,13 @@ impl<const CPUS: usize> CacheSync<CPUS> {
             .error
             .filter(|error| error.msr() == Some(MsrAddr::PAT))
         {
-            // Found out once: no other CPU tries it again.
+            // Found out once: no other CPU tries it again. What is there is everybody's.
             decided.platform.pat = Err(error);
-            want.pat = None;
+            want.pat = cpu.rdmsr(MsrAddr::PAT).ok().map(Pat::from_raw);
+            if want.pat.is_none() {
+                let msr = MsrAddr::PAT;
+                decided.platform.pat = Err(Error::ReadFault { msr });
+            }
             let epoch = self.target.replace(&want.to_words());
             boot.record.epoch.store(epoch, Ordering::Relaxed);
         }
@@ -107,6 +115,9 @@ impl<const CPUS: usize> CacheSync<CPUS> {
         log::info!("memory types: {platform}");
         if let Some(error) = platform.mtrr_refused {
             log::warn!("a CPU whose MTRRs differ from the boot CPU's will stay so: {error}");
+        }
+        if let Some(error) = platform.pat_refused() {
+            log::warn!("a CPU whose PAT differs from the boot CPU's will stay so: {error}");
         }
         if want.cap.is_some() && !want.def_type.enabled() {
             // Who shows a guest MTRRs that nobody turned on does not let them count.

@@ -7,7 +7,7 @@ use crate::error::Error;
 use crate::program::Plan;
 use crate::regs::MtrrCap;
 use crate::rendezvous::peers::Peers;
-use crate::rendezvous::slot::WindowCount;
+use crate::rendezvous::slot::{CAP_READ, RAN, WindowCount};
 use crate::snapshot::Snapshot;
 
 /// This CPU, what it was found to have, and its copy of the target: on its stack until it has acted.
@@ -42,20 +42,19 @@ impl<'a> Compared<'a> {
 
     /// Compares this CPU with the copy of the target; only reads. MTRRCAP once since reset.
     pub(super) fn look(&mut self, cpu: &mut impl CpuOps) -> Result<(), Error> {
-        /// Set in the word once it was read.
-        const READ: u32 = 1 << 31;
         let Decided {
             platform, policy, ..
         } = self.decided;
-        let slot = self.peers.mine();
-        let word = slot.map(|slot| &slot.record.cap);
-        let known = word.map_or(0, |word| word.load(Ordering::Relaxed));
-        let cap = (known != 0).then_some(MtrrCap::from_raw(u64::from(known & !READ)));
+        let word = self.peers.mine().map(|slot| &slot.record.cap);
+        let known = word.map_or(RAN, |word| word.load(Ordering::Relaxed));
+        let cap = MtrrCap::from_raw(u64::from(known & !(CAP_READ | RAN)));
+        let cap = (known & CAP_READ != 0).then_some(cap);
         let looked = self.plan.look(cpu, &self.want, platform, policy, cap);
-        if let (Some(word), Some(cap)) = (word, self.plan.cap()) {
-            word.store(cap.raw() as u32 | READ, Ordering::Relaxed);
+        let read = self.plan.cap().map_or(0, |cap| cap.raw() as u32 | CAP_READ);
+        if let Some(word) = word {
+            word.store(read | RAN, Ordering::Relaxed);
         }
-        if slot.is_none_or(|slot| slot.handshake.windows.count() != WindowCount::default()) {
+        if known & RAN != 0 {
             self.plan.ran_before();
         }
         looked

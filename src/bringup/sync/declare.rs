@@ -10,7 +10,7 @@ use crate::error::Error;
 use crate::rendezvous::CpuState;
 use crate::rendezvous::admit::admit;
 use crate::rendezvous::slot::{Slot, UNPLACED};
-use crate::topology::{Place, initial_apic_id, other_apic_id, own_apic_id};
+use crate::topology::{Place, other_apic_id, own_apic_id, second_apic_id};
 
 impl<const CPUS: usize> CacheSync<CPUS> {
     /// Declares that CPU `number` is about to be started. On the CPU that will send the SIPI,
@@ -119,8 +119,9 @@ impl<const CPUS: usize> CacheSync<CPUS> {
     #[must_use]
     pub fn own_number(&self, cpu: &impl CpuOps) -> Option<usize> {
         let cpuid = CpuidReader(cpu);
-        let (own, initial) = (own_apic_id(&cpuid), initial_apic_id(&cpuid));
-        self.holder_of(own).or_else(|| self.holder_of(initial))
+        let own = own_apic_id(&cpuid);
+        let second = || self.holder_of(second_apic_id(&cpuid, own)?);
+        self.holder_of(own).or_else(second)
     }
 
     /// CPUs that run and that a sibling waits for: each should call [`CacheSync::attend`] soon. For a

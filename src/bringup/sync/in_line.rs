@@ -147,6 +147,11 @@ impl<const CPUS: usize> CacheSync<CPUS> {
             Err(Some(Left::RolledBack)) if !restored(cpu, compared) => {
                 applied.map_err(|error| error.with_left(Left::Altered))
             }
+            // Who wrote instead may have written the target.
+            Err(Some(Left::Altered)) => {
+                let looked = compared.look(cpu);
+                looked.and_then(|()| confirm(compared)).or(applied)
+            }
             Err(_) => applied,
         }
     }

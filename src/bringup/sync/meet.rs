@@ -49,8 +49,9 @@ impl<const CPUS: usize> CacheSync<CPUS> {
     ///
     /// # Errors
     /// As for [`CacheSync::resync`]; [`Error::InvalidTarget`], [`Error::ForeignTarget`], and what
-    /// [`Platform::mtrr_refused`](crate::platform::Platform::mtrr_refused) says, where MTRRs were to change:
-    /// nothing was changed on any CPU.
+    /// [`Platform::mtrr_refused`](crate::platform::Platform::mtrr_refused) says, where MTRRs were to change,
+    /// or [`Platform::pat_refused`](crate::platform::Platform::pat_refused), where the PAT was: nothing was
+    /// changed on any CPU.
     ///
     /// # Safety
     /// The types are right for what is used under them, by address and through each slot of the PAT:
@@ -71,8 +72,12 @@ impl<const CPUS: usize> CacheSync<CPUS> {
         if let Some(msr) = target.first_invalid() {
             return Err(Error::InvalidTarget { msr });
         }
-        let only_pat = (Changes::PAT).contains(Delta::between(&now, target).changes());
-        if let Some(refused) = self.decided()?.platform.mtrr_refused.filter(|_| !only_pat) {
+        let changes = Delta::between(&now, target).changes();
+        let platform = &self.decided()?.platform;
+        let mtrrs = !Changes::PAT.contains(changes);
+        let pat = changes.contains(Changes::PAT);
+        let refused = platform.mtrr_refused.filter(|_| mtrrs);
+        if let Some(refused) = refused.or(platform.pat_refused().filter(|_| pat)) {
             return Err(refused);
         }
         self.lead(cpu, me, Work::Change, kick, Some(target))

@@ -101,12 +101,12 @@ impl<const CPUS: usize> CacheSync<CPUS> {
             return Err(Error::Busy);
         }
         self.boot.phase.store(SUSPENDED, Ordering::Release);
-        boot.reset(CpuState::Running);
+        boot.reset_by_sleep(CpuState::Running);
         let outcome = self.sync_alone(decided, cpu, me, ALONE);
         // With caches on: it may have woken without.
         let others = self.declared.used(&self.slots).iter().enumerate();
         for (_, slot) in others.filter(|(number, _)| *number != me) {
-            slot.reset(CpuState::Absent);
+            slot.reset_by_sleep(CpuState::Absent);
         }
         self.recount_unplaced();
         if outcome.error.is_none() {

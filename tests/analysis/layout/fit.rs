@@ -122,6 +122,16 @@ fn write_combining_over_ram_is_refused_unless_insisted_on() {
         MtrrMap::new(&fitted.target).at(GIB).memtype.defined(),
         Some(MemType::WriteCombining)
     );
+    // What the kernel itself said is write-back counts as well.
+    let mut edit = Edit::of(&now).unwrap();
+    let ram = Region::ram(3 * GIB, 3 * GIB + (64 << 20), MemType::WriteBack);
+    edit.set(ram).unwrap();
+    let inside = 3 * GIB + (32 << 20);
+    let buffer = |end| Region::mmio(inside, end, MemType::WriteCombining);
+    let refused = Err(LayoutError::OverRam { addr: inside });
+    assert_eq!(edit.set(buffer(4 * GIB)), refused);
+    edit.ram_end(inside);
+    assert_eq!(edit.set(buffer(4 * GIB)), Ok(()));
     // Below 1 MiB the fixed ranges say what is RAM.
     let mut fixed = now;
     fixed.cap = Some(MtrrCap::from_raw(
@@ -134,6 +144,45 @@ fn write_combining_over_ram_is_refused_unless_insisted_on() {
     assert_eq!(edit.set(vga), Err(LayoutError::OverRam { addr: 0xa_0000 }));
     fixed.fixed[2] = 0;
     assert_eq!(Edit::of(&fixed).unwrap().set(vga), Ok(()));
+}
+
+/// Between two buffers above RAM nothing is write-combining, though one register for both would be
+/// cheapest; and memory that was added there stays write-back.
+#[test]
+fn what_was_set_above_ram_is_kept_and_nothing_between_joins_it() {
+    let mut now = qemu();
+    let bits = now.phys_bits;
+    let mut refused = 0;
+    for vcnt in 1..=6 {
+        now.cap = Some(MtrrCap::from_raw(vcnt | MtrrCap::WC.raw()));
+        let mut edit = Edit::of(&now).unwrap();
+        edit.ram_end(2 * GIB);
+        for start in [8 * GIB, 8 * GIB + (3 << 29)] {
+            let buffer = Region::mmio(start, start + (1 << 29), MemType::WriteCombining);
+            edit.set(buffer).unwrap();
+        }
+        let Ok(fitted) = edit.fit() else {
+            refused = vcnt;
+            continue;
+        };
+        let map = MtrrMap::new(&fitted.target);
+        let between = map.at(9 * GIB).memtype.defined();
+        assert_ne!(between, Some(MemType::WriteCombining), "{vcnt}: {fitted}");
+    }
+    assert_eq!(refused, 2, "one for the hole, and one for both");
+    // Uncachable by default: 1 GiB at 0 and above, and one more that is added above RAM.
+    now.def_type = MtrrDefType::from_raw(MtrrDefType::E);
+    now.cap = Some(MtrrCap::from_raw(3 | MtrrCap::WC.raw()));
+    let block = |start| VariableMtrr::from_block(start, GIB, MemType::WriteBack, bits).unwrap();
+    now.variable[..3].copy_from_slice(&[block(0), block(9 * GIB), block(13 * GIB)]);
+    let mut edit = Edit::of(&now).unwrap();
+    edit.ram_end(GIB);
+    let added = Region::ram(32 * GIB, 33 * GIB, MemType::WriteBack);
+    edit.set(added).unwrap();
+    let fitted = edit.fit().unwrap();
+    assert!(fitted.dropped.is_some());
+    let kept = MtrrMap::new(&fitted.target).at(32 * GIB).memtype;
+    assert_eq!(kept.defined(), Some(MemType::WriteBack));
 }
 
 /// The stack it says it takes, on a map where all ways are tried.
