@@ -34,7 +34,8 @@ use mtrr_pat::layout::{Edit, Fitted, LayoutError, Region};
 use mtrr_pat::memtype::MemType;
 use mtrr_pat::sim::{Config, Machine, S3, Scribble, SimCpu};
 
-/// Steps of the wait for one AP before it is given up: each of 10 microseconds here.
+/// Steps of the wait for one AP before it is given up: each of 3.3 microseconds here, together longer than
+/// the time for which an AP may wait for its sibling (`hold`).
 const PATIENCE: u32 = 100_000;
 
 /// What the kernel does between the calls: send SIPIs and wait.

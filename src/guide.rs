@@ -22,13 +22,16 @@
 //!     unsafe { SYNC.starting(cpu, n, place)? };
 //!     cpu.send_init_sipi(n);
 //!     cpu.sti();
-//!     for _ in 0..10_000 {
+//!     // Longer than `hold`, for which an AP may have to wait for a sibling: a second, where that is 100 ms.
+//!     let since = cpu.rdtsc();
+//!     while cpu.rdtsc() - since < 1_000_000_000 {
 //!         if SYNC.state(n)? == CpuState::Running {
 //!             return Ok(());
 //!         }
 //!         SYNC.hold_point(cpu, 0)?;
 //!         cpu.work(10_000);
 //!     }
+//!     println!("CPU {n} does not come");
 //!     cpu.send_init(n); // it may be merely late
 //!     // SAFETY: so it executes nothing.
 //!     unsafe { SYNC.offline(n) }
@@ -44,7 +47,8 @@
 //!     let kick = |n| ipis.send(n);
 //!     SYNC.resync(cpu, 0, kick)?.ok()?;
 //!
-//!     // A frame buffer in write-combining.
+//!     // A frame buffer in write-combining, for whoever maps it UC-. Where all mappings are one's own,
+//!     // `Policy::pat` and a slot of the PAT do the same, and take no MTRR.
 //!     let (_, now) = SYNC.target()?;
 //!     let mut edit = Edit::of(&now).expect("the MTRRs are on");
 //!     edit.ram_end(1 << 32);
@@ -60,7 +64,8 @@
 //!     unsafe { SYNC.parked(3)? };
 //!     SYNC.check(cpu, 0, kick)?.ok()?;
 //!
-//!     // The machine sleeps: everybody but this CPU has been stopped.
+//!     // The machine sleeps: everybody but this CPU has been stopped. On hardware the kernel asks each AP
+//!     // by an interrupt to mask its own, to say so, and to halt, and waits for all of them to say so.
 //!     SYNC.suspend(cpu, 0)?;
 //!     cpu.s3(&S3::all(Scribble::Off));
 //!     // SAFETY: the other CPUs wait for a SIPI.
@@ -95,7 +100,8 @@
 //!
 //! # Adopt it
 //! In a kernel of the kind that starts from `bootloader`, Limine or Multiboot: three steps, each of
-//! which shows something. Needed before: a serial line, an IDT, a [`log::Log`]. No heap.
+//! which shows something. Needed before: a serial line, an IDT, and a
+//! logger of the `log` crate, which this crate's warnings go to. No heap.
 //!
 //! 1. **The boot CPU.** `mtrr-pat = "0.2"`; a `static SYNC: CacheSync<N>`; after the IDT is loaded
 //!    `unsafe { SYNC.boot_init(&mut NativeCpu::claim_catching(), 0, Policy::DEFAULT) }`, with
@@ -135,6 +141,7 @@
 //! | the AP never comes back from `ap_online` | it never does without a stack; else it returns in `hold` at most |
 //! | `sibling CPU 0 did not answer a hold` | the boot CPU waits without `hold_point`, or the kick does not reach it |
 //! | `CPU(s) did not come to the rendezvous` | the kick's handler is not there, does not call `attend`, or no EOI |
+//! | `never_came` in the report | it was given up: late (longer patience than `hold`), or its id is in no table |
 //! | `... differ`, again after each boot | firmware or SMM writes: [`diagnose`](crate::diagnose) says what |
 //!
 //! # Each call
@@ -157,13 +164,19 @@
 //! # Orders
 //! * **Boot**: `boot_init`; for each AP, or for all together: `starting`, SIPI; each AP `ap_online`;
 //!   when all are `Running`: `resync`. Under `early` it finds nothing to do but for those that were
-//!   postponed; under `deferred` it does everything.
-//! * **Hot-plug**: the same for one CPU. No other takes part, unless it is a thread of the same core.
+//!   postponed; under `deferred` it does everything. One that is not `Running` in time is sent INIT and
+//!   declared `offline`; the time is longer than [`hold`](crate::policy::Bounds::hold), in which an AP
+//!   whose sibling does not answer is postponed. `Ok` of a rendezvous is about the CPUs that run: how
+//!   many those are is [`Summary::cpus`](crate::sync::Summary::cpus), which the kernel compares with its
+//!   own table; who was given up is in the report.
+//! * **Hot-plug**: the same for one CPU, with the number it had or a new one. No other takes part, unless
+//!   it is a thread of the same core.
 //! * **Hot-unplug**: move its work away; on the CPU itself mask interrupts, say so, halt (or send it
 //!   INIT); then `offline`; then no more kicks to it. A rendezvous called before that waits for it in
 //!   vain, and changes nothing.
 //! * **S3**: stop the APs; `suspend`; sleep. After the wake `boot_resume` first, before anything that
-//!   relies on caches or on the PAT; then as at boot. APs need not be declared offline.
+//!   relies on caches or on the PAT; then as at boot, a counter of CPUs set back included. APs need not be
+//!   declared offline; interrupts are as they are, on hardware masked since before `suspend`.
 //! * **S3 without `suspend`**, which firmware or a hypervisor may spring on a kernel: `boot_resume` all
 //!   the same. It restores the target of before. What `suspend` adds is that it takes over what was
 //!   written to the boot CPU behind this crate's back, and that no CPU is started meanwhile.
@@ -175,27 +188,47 @@
 //! # Recipes
 //! **No APIC yet, numbers of their own, a locked table, interrupts off.** An AP that cannot send an
 //! interrupt when it calls `ap_online` passes a `kick` that does nothing: whoever waits polls
-//! [`hold_point`] or [`attend`], and the boot CPU, which has its APIC, sends what is [`awaited`]. An AP
-//! that knows itself by its APIC id alone asks [`own_number`]: so numbers are those of `starting`,
-//! and no counter has to be bumped. A `kick` runs while others wait: it takes no lock that the CPU it
-//! interrupts may hold, and none of the table of CPUs while that is being walked to start them; here it
-//! needs none at all.
+//! [`hold_point`] or [`attend`], and the boot CPU, which has its APIC, sends what is [`awaited`].
+//!
+//! * *Whoever waits* is also an AP between its `ap_online` and its first `sti`: in a spin on a lock, the
+//!   table's above all, it calls `attend`. One that does not is held by nobody, and its sibling is
+//!   postponed after `hold`.
+//! * A kick that comes before an AP has its APIC is lost. `awaited` names the CPU until it attends, so the
+//!   loop below sends it again; in a rendezvous the boot CPU kicks again at half of `gather`. The
+//!   simulated machine loses none, and cannot show it.
+//! * A counter that APs bump does not go with [`Place::Apic`]: who comes first is not who was sent the
+//!   first SIPI. An AP that knows itself by its APIC id alone asks [`own_number`], and uses a counter for
+//!   other purposes at most. Handlers ask it too, or keep the number where the CPU finds it (GS).
+//! * **`None`** says that nobody declared this id: the table is wrong (the MADT's processor UID, most
+//!   often). The AP leaves its id where the boot CPU finds it and halts; nothing else would tell, for the
+//!   number that was meant is only never heard of.
+//! * A `kick` runs while others wait. It takes no lock that the CPU it interrupts may hold, and none of
+//!   the table of CPUs while that is being walked to start them: the ids are copied first.
+//! * Locked instructions of an AP before its `ap_online` (or, deferred, before the rendezvous) are bus locks
+//!   while its MTRRs are off: slow for all, and a #AC or #GP where the machine forbids them. Loads and
+//!   stores do.
 //!
 //! ```
 //! # #[cfg(feature = "sim")] fn main() -> Result<(), mtrr_pat::error::Error> {
 //! use std::sync::Mutex;
+//! use std::sync::atomic::{AtomicU32, Ordering};
 //!
+//! use mtrr_pat::cpu::CpuidReader;
 //! use mtrr_pat::prelude::*;
 //! use mtrr_pat::regs::MtrrDefType;
 //! use mtrr_pat::sim::{Config, Machine, SimCpu};
+//! use mtrr_pat::topology::own_apic_id;
 //!
 //! static SYNC: CacheSync<16> = CacheSync::new();
 //! static TABLE: Mutex<Vec<u32>> = Mutex::new(Vec::new()); // APIC ids; `TABLE[n - 1]` is CPU n's
+//! static STRANGER: AtomicU32 = AtomicU32::new(u32::MAX); // the id of an AP that nobody declared
 //!
 //! fn boot_cpu(cpu: &mut SimCpu<'_>) -> Result<(), Error> {
 //!     // SAFETY: no AP runs yet.
 //!     unsafe { SYNC.boot_init(cpu, 0, Policy::DEFAULT)? }.ok()?;
-//!     let table = TABLE.lock().unwrap(); // held until all are up
+//!     // Copied: on the simulated machine no lock of the host's may be held while others run, and on a real
+//!     // one the kick needs it.
+//!     let table = TABLE.lock().unwrap().clone();
 //!     cpu.cli();
 //!     for (i, &apic_id) in table.iter().enumerate() {
 //!         // SAFETY: it finds the number by this id.
@@ -208,10 +241,13 @@
 //!     while (1..=table.len()).any(|n| SYNC.state(n) != Ok(CpuState::Running)) {
 //!         SYNC.hold_point(cpu, 0)?; // interrupts are masked here all the time
 //!         SYNC.awaited().filter(|&n| n != 0).for_each(|n| ipis.send(n));
+//!         assert_eq!(STRANGER.load(Ordering::Relaxed), u32::MAX, "an id that is in no table");
 //!         cpu.work(10_000);
 //!     }
 //!     cpu.sti();
-//!     SYNC.resync(cpu, 0, |n| ipis.send(n))?.ok()
+//!     let summary = SYNC.resync(cpu, 0, |n| ipis.send(n))?;
+//!     assert_eq!(summary.cpus as usize, 1 + table.len(), "all of them");
+//!     summary.ok()
 //! }
 //!
 //! let mut config = Config::new(4, 2);
@@ -221,7 +257,9 @@
 //! machine.run(
 //!     boot_cpu,
 //!     |ap| {
-//!         let n = SYNC.own_number(ap).expect("it was declared");
+//!         let Some(n) = SYNC.own_number(ap) else {
+//!             return STRANGER.store(own_apic_id(&CpuidReader(ap)), Ordering::Relaxed);
+//!         };
 //!         let outcome = SYNC.ap_online(ap, n, |_| ()).expect("and starts");
 //!         assert_eq!(outcome.error, None);
 //!         ap.sti();
@@ -258,7 +296,7 @@
 //! # Errors, and what to do
 //! | error | what it means | do |
 //! |---|---|---|
-//! | [`Error::Missing`] | CPUs did not come; nothing was changed | `report` names them: kick again, or stop them and `offline`; then again |
+//! | [`Error::Missing`] | CPUs did not come; nothing was changed | `report` names them: kick again, or stop them and `offline`; then again. All of a kind each time: the kick's way from number to APIC id is wrong |
 //! | [`Error::Stuck`] | they came and did not finish | the others did; stop those, `offline`, `starting`, SIPI |
 //! | [`Error::SiblingStuck`] | a thread is in its window for longer than `finish` | the same for that thread |
 //! | [`Error::OutOfSync`] | CPUs whose registers refuse | `report` says which register; `resync` tries again; else park them |
@@ -276,6 +314,7 @@
 //! hypervisor may keep the MTRRs ([`Platform::mtrr_refused`](crate::platform::Platform::mtrr_refused)):
 //! then another map is not to be had, and the PAT is what is left. A kernel that wants write-combining
 //! asks the PAT for it there, as everywhere.
+//!
 //! # Targets and flags
 //! A kernel that executes an SSE instruction while CR4.OSFXSR is clear dies of it, before it can say so;
 //! and an interrupt on the same stack overwrites the red zone. Built for a host target, this crate has SSE
@@ -321,6 +360,7 @@
 //! [`report`]: crate::sync::CacheSync::report
 //! [`platform`]: crate::sync::CacheSync::platform
 //! [`own_number`]: crate::sync::CacheSync::own_number
+//! [`Place::Apic`]: crate::topology::Place::Apic
 //! [`awaited`]: crate::sync::CacheSync::awaited
 
 #[cfg(doc)]

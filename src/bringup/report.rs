@@ -41,10 +41,12 @@ pub enum Path {
     Differs = 10,
     /// AMD's MtrrFixDramModEn (SYSCFG bit 19), which firmware had left set, was cleared.
     SysCfg = 11,
+    /// Was declared starting, and offline before it ran: it did not come, or not as itself.
+    NeverCame = 12,
 }
 
 impl Path {
-    const ALL: [Self; 11] = [
+    const ALL: [Self; 12] = [
         Self::InSync,
         Self::Flush,
         Self::CachingOn,
@@ -56,6 +58,7 @@ impl Path {
         Self::CheckedIn,
         Self::Differs,
         Self::SysCfg,
+        Self::NeverCame,
     ];
 
     /// The name used in reports.
@@ -73,6 +76,7 @@ impl Path {
             Self::CheckedIn => "checked_in",
             Self::Differs => "differs",
             Self::SysCfg => "syscfg",
+            Self::NeverCame => "never_came",
         }
     }
 
@@ -122,6 +126,14 @@ impl Outcome {
             Some(error) => Err(error),
         }
     }
+
+    /// Of a CPU that was given up.
+    pub(crate) const NEVER_CAME: Self = Self {
+        path: Path::NeverCame,
+        changes: Changes::empty(),
+        error: None,
+        ticks: 0,
+    };
 
     /// Writes it into a CPU's own line, with the number of the rendezvous in which this CPU was compared,
     /// or [`NO_RENDEZVOUS`].
@@ -229,7 +241,9 @@ impl<'a> Report<'a> {
             .map(move |(cpu, slot)| CpuReport {
                 cpu,
                 state: slot.state(),
-                outcome: Outcome::load(&slot.record),
+                // Started once more, it has not yet failed to come.
+                outcome: Outcome::load(&slot.record)
+                    .filter(|outcome| outcome.path != Path::NeverCame || !slot.state().may_run()),
                 windows: slot.handshake.windows.count().opened(),
                 holds: slot.record.holds.load(Ordering::Relaxed),
                 held_ticks: slot.record.held.load(Ordering::Relaxed),

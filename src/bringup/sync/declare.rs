@@ -10,6 +10,7 @@ use crate::error::Error;
 use crate::rendezvous::CpuState;
 use crate::rendezvous::admit::admit;
 use crate::rendezvous::slot::{Slot, UNPLACED};
+use crate::report::{NO_RENDEZVOUS, Outcome};
 use crate::topology::{Place, other_apic_id, own_apic_id, second_apic_id};
 
 impl<const CPUS: usize> CacheSync<CPUS> {
@@ -72,7 +73,8 @@ impl<const CPUS: usize> CacheSync<CPUS> {
         admitted
     }
 
-    /// Declares that CPU `number` executes nothing any more: it did not come up, or went offline.
+    /// Declares that CPU `number` executes nothing any more: it did not come up, or went offline. One that
+    /// was starting stays in the report as [`Path::NeverCame`](crate::report::Path::NeverCame).
     /// By whoever knows that: a CPU that is merely late is sent INIT first. Not by the CPU itself while
     /// it still runs.
     ///
@@ -108,7 +110,11 @@ impl<const CPUS: usize> CacheSync<CPUS> {
         if number == self.boot.number.load(Ordering::Relaxed) as usize {
             return Err(Error::IsBootCpu { cpu: number });
         }
+        let given_up = slot.state() == CpuState::Starting && state == CpuState::Absent;
         slot.reset(state);
+        if given_up {
+            Outcome::NEVER_CAME.store(&slot.record, NO_RENDEZVOUS);
+        }
         self.recount_unplaced();
         Ok(())
     }

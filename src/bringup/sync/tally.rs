@@ -6,7 +6,7 @@ use super::CacheSync;
 use crate::atomic::Ordering;
 use crate::error::Error;
 use crate::rendezvous::slot::Slot;
-use crate::report::{Gist, NO_RENDEZVOUS};
+use crate::report::{Gist, NO_RENDEZVOUS, Path};
 
 /// What came of a rendezvous in which everybody finished.
 #[must_use = "CPUs that are still out of sync are counted here"]
@@ -14,7 +14,8 @@ use crate::report::{Gist, NO_RENDEZVOUS};
 pub struct Summary {
     /// Generation of the target.
     pub epoch: u32,
-    /// CPUs that took part, the boot CPU too.
+    /// CPUs that took part, the boot CPU too. Whether that is everybody, only the kernel knows: one that
+    /// was given up is in none.
     pub cpus: u32,
     /// CPUs that differed from the target when they were compared. In a [`CacheSync::change`] that is in
     /// their turn: a thread whose sibling has just written the registers they share differs no more.
@@ -64,7 +65,8 @@ impl<const CPUS: usize> CacheSync<CPUS> {
         };
         for slot in self.declared.used(&self.slots) {
             let gist = Gist::from_word(slot.record.gist.load(Ordering::Acquire));
-            let gone = gist.path().is_none() && !slot.state().may_run();
+            let never_ran = matches!(gist.path(), None | Some(Path::NeverCame));
+            let gone = never_ran && !slot.state().may_run();
             if slot.summoned() == number && !gone {
                 let acted = gist.rendezvous() == number;
                 summary.cpus += 1;
