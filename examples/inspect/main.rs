@@ -54,18 +54,21 @@ mod fill;
 mod findings;
 mod gaps;
 mod goal;
+mod harm;
 mod html;
 pub mod input;
 mod json;
 mod json_plan;
 mod json_text;
 mod json_type;
+mod kernel_drivers;
 mod kernel_lines;
 mod kernel_map;
 mod kernel_plain;
 mod kernel_says;
 mod keys;
 mod known;
+mod lacks;
 mod live;
 mod machine;
 mod map;
@@ -93,11 +96,15 @@ mod read_pat;
 mod read_proc;
 mod read_ram;
 mod read_rdmsr;
+mod read_table;
 mod read_windbg;
 mod records;
+mod register_findings;
 mod regs;
 mod repair;
+mod repeats;
 mod report;
+mod resolve;
 mod routing;
 mod shown;
 mod states;
@@ -201,7 +208,7 @@ fn inspect(args: &Args, stdin: &mut Stdin<'_>, out: &mut dyn Write) -> Result<u8
     if blank && (args.want.is_empty() || input::given(args, &dump)) {
         return Err(input::nothing(args, &dump));
     }
-    let machine = machine::resolve(dump, args.phys_bits, args.default);
+    let machine = resolve::resolve(dump, args.phys_bits, args.default);
     let look = Look::of_stdout(args.color);
     if blank {
         let text = match args.json {

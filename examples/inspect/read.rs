@@ -15,6 +15,7 @@ use super::quote::quoted;
 use super::read_columns::Columns;
 use super::read_rdmsr::Asked;
 use super::regs::Variable;
+use super::repeats::Repeats;
 use super::states::{self, Kept};
 use super::unwrap::Unwrap;
 use super::words::{Line, plain};
@@ -73,10 +74,8 @@ pub struct Reader {
     pub marks: Marks,
     /// The lines so far.
     pub kept: Kept,
-    /// The line before, whether it was skipped as a repetition, and whether commands are repeated.
-    before: String,
-    skipped: bool,
-    doubled: bool,
+    /// The line before.
+    repeats: Repeats,
     /// A /proc/mtrr line that a mail program may have broken: its number and text.
     pub pending: Option<(u64, String)>,
     /// What takes a line out of what it is wrapped in.
@@ -107,9 +106,7 @@ impl Default for Reader {
             proc_mtrr: BTreeMap::new(),
             marks: Marks::default(),
             kept: Kept::default(),
-            before: String::new(),
-            skipped: false,
-            doubled: false,
+            repeats: Repeats::default(),
             pending: None,
             unwrap: Unwrap::default(),
             rearranged: false,
@@ -220,7 +217,7 @@ impl Reader {
         if line.atoms.is_empty() {
             return;
         }
-        if self.repeated(&line) {
+        if self.repeats.again(&line, self.section == Section::Rdmsr) {
             return;
         }
         self.dump.records += 1;
@@ -252,23 +249,6 @@ impl Reader {
                 );
             }
         }
-    }
-
-    /// Whether the line is the one before once more, as where a journal and a log were merged; the
-    /// values below an `rdmsr` command may be alike.
-    fn repeated(&mut self, line: &Line<'_>) -> bool {
-        // Lists of mapped pages have an entry for each mapping.
-        let pages = line.text.contains(" @ ") || line.text.contains("PAT: [");
-        let command = line.text.contains("rdmsr");
-        // Values come one after the other, alike or not.
-        let values = self.section == Section::Rdmsr && !command && line.words.len() > 1;
-        let same = self.before == line.text && !self.skipped && !pages && !values;
-        self.doubled |= same && command;
-        self.skipped = same && (line.words.len() > 1 || self.doubled);
-        if !self.skipped {
-            self.before = line.text.to_string();
-        }
-        self.skipped
     }
 
     /// Notes that the line being read gives a register of `cpu`; true when it came before.
