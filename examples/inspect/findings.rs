@@ -3,11 +3,11 @@
 use super::causes;
 use super::changes::{self, Change};
 use super::gaps::Whole;
-use super::kernel_lines::Subject;
 use super::kernel_says;
 use super::lacks::spans;
 use super::machine::Machine;
 use super::register_findings;
+use super::subject::Subject;
 
 /// How bad a finding is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -55,7 +55,11 @@ pub fn all(machine: &Machine, changes: &[Change]) -> Vec<Finding> {
     findings.extend(incomplete(machine));
     findings.extend(changes.iter().map(changed));
     join_lost_ram(machine, &mut findings);
-    findings.sort_by_key(|finding| (finding.severity, std::cmp::Reverse(finding.bytes)));
+    findings.sort_by_key(|finding| {
+        // What a line says goes before a line that could not be read to its end.
+        let broken = finding.kind == "unreadable-line";
+        (finding.severity, broken, std::cmp::Reverse(finding.bytes))
+    });
     if machine.boot().is_some_and(|boot| boot.cap.is_none()) {
         // What the input does say is the answer; what it lacks comes last.
         findings.sort_by_key(|finding| finding.kind == "incomplete");
@@ -164,7 +168,7 @@ fn no_register(machine: &Machine) -> Finding {
         .iter()
         .any(|hint| hint.subject == Subject::MapCount);
     Finding {
-        severity: match kernel_says::log_alone(dump) {
+        severity: match kernel_says::wants_registers(dump) {
             true => Severity::Warning,
             false => Severity::Info,
         },
@@ -174,10 +178,7 @@ fn no_register(machine: &Machine) -> Finding {
         text: "no MTRR in the input, so the map is not known".into(),
         fix: match linux || dump.new_linux {
             true => "boot with `mtrr=debug` and give the log again, or paste /proc/mtrr",
-            false => {
-                "paste /proc/mtrr, or the whole of `dmesg` (Linux 6.5 and later: booted with \
-                 `mtrr=debug`)"
-            }
+            false => dump.system.ask_for(),
         }
         .into(),
     }

@@ -183,6 +183,7 @@ fn hides_top_mem2(regs: &Regs, dump: &Dump, bits: u8) -> bool {
         (None, top) => top.is_none_or(|top| top > FOUR_GIB),
     };
     let low_ram = dump.ram_top().is_some_and(|end| end <= FOUR_GIB);
+    let low_ram = low_ram && (!dump.ram.is_empty() || dump.is_all_ram() != Some(false));
     let default_back = regs.default == Some(MemType::WriteBack.raw());
     let on = regs.enabled != Some(false) && !default_back;
     amd && may_act && dump.hypervisor.is_none() && !high && !low_ram && on

@@ -3,9 +3,9 @@
 use super::dump::{Dump, Hint};
 use super::findings::{Finding, Severity};
 use super::kernel_drivers;
-use super::kernel_lines::Subject;
 use super::kernel_plain;
 use super::machine::Machine;
+use super::subject::Subject;
 use super::words;
 
 /// One finding for each subject that the kernel had something to say about.
@@ -18,6 +18,7 @@ pub fn findings(machine: &Machine) -> Vec<Finding> {
         .iter()
         .copied()
         .filter(|subject| !follows(*subject, &subjects))
+        .filter(|subject| *subject != Subject::Nvidia || machine.has_nothing_else())
         // Refused mappings that are told in full need no second finding.
         .filter(|subject| {
             *subject != Subject::Conflict || machine.dump.page_types.refused.is_empty()
@@ -39,6 +40,9 @@ fn follows(subject: Subject, all: &[Subject]) -> bool {
         // These lines come before either end of the clean-up.
         Subject::CleanUpFailed => has(Subject::CleanedUp),
         Subject::NoPat => has(Subject::Off),
+        Subject::PageType | Subject::MappedRam | Subject::Aperture => has(Subject::Conflict),
+        // Its other lines say nothing of memory types: only where there is nothing else to say.
+        Subject::Nvidia => all.len() > 1,
         _ => false,
     }
 }
@@ -89,6 +93,11 @@ fn meaning(machine: &Machine, subject: Subject, first: &Hint) -> Answer {
         Subject::NotExpressible => kernel_drivers::not_expressible(first),
         Subject::MapCount => map_count(machine),
         Subject::CleanedUp => cleaned_up(&machine.dump),
+        Subject::BsdWithout => kernel_drivers::bsd_without(first),
+        Subject::Aperture => kernel_drivers::aperture(),
+        Subject::SendBuffers => kernel_drivers::send_buffers(first),
+        Subject::NvidiaTypes => kernel_drivers::nvidia(first),
+        Subject::Found => found(machine),
         _ => kernel_plain::answer(subject),
     }
 }
@@ -193,6 +202,13 @@ const CACHE_MODES: [&str; 6] = [
     "write-protected",
 ];
 
+/// The two types that `conflicting memory types` names, as it writes them.
+fn types_met(text: &str) -> Option<(&str, &str)> {
+    let (before, after) = text.split_once("<->")?;
+    let first = before.split_whitespace().next_back()?;
+    Some((first, after.split_whitespace().next()?))
+}
+
 fn conflict(first: &Hint) -> Answer {
     let mode = |key: &str| {
         let rest = first.text.split(key).nth(1)?;
@@ -201,7 +217,10 @@ fn conflict(first: &Hint) -> Answer {
     };
     let types = match (mode("requested "), mode("got ")) {
         (Some(asked), Some(got)) => format!(" ({asked} asked for, {got} held)"),
-        _ => String::new(),
+        _ => match types_met(&first.text) {
+            Some((one, other)) => format!(" ({one} and {other} met)"),
+            None => String::new(),
+        },
     };
     let meaning = format!(
         "that memory is already mapped with another type, and Linux lets a range have one type \
@@ -224,8 +243,23 @@ fn map_count(machine: &Machine) -> Answer {
     (Severity::Info, meaning, String::new())
 }
 
-/// Whether the kernel's lines, and no register, are what the input consists of.
-pub fn log_alone(dump: &Dump) -> bool {
+/// OpenBSD: `mtrr: Pentium Pro MTRR support, 8 var ranges, 88 fixed ranges`.
+fn found(machine: &Machine) -> Answer {
+    let meaning = match machine.dump.stated_count {
+        Some(0) => {
+            "the processor has no variable ranges, as in a virtual machine: the hypervisor decides \
+             what memory is, and there is nothing to set"
+                .into()
+        }
+        Some(count) => format!("the kernel uses the MTRRs, {count} variable ranges"),
+        None => "the kernel uses the MTRRs".into(),
+    };
+    (Severity::Info, meaning, String::new())
+}
+
+/// Whether lines of the kernel, and no register, are what the input consists of; what it says of
+/// mapped pages needs no register.
+pub fn wants_registers(dump: &Dump) -> bool {
     let registers = dump.cpus.values().any(super::regs::Regs::has_mtrr);
-    !registers && !dump.hints.is_empty()
+    !registers && dump.hints.iter().any(|hint| !hint.subject.of_pages())
 }

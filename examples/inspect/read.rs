@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use std::io::{self, BufRead, Read as _};
 
 use super::codes;
-use super::dump::Dump;
+use super::dump::{Counted, Dump};
 use super::kernel_map::KernelMap;
 use super::keys::Keys;
 use super::marks::{self, Marks};
@@ -50,7 +50,7 @@ pub enum Section {
 }
 
 /// The state between lines.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct Reader {
     /// What was read so far.
     pub dump: Dump,
@@ -86,36 +86,14 @@ pub struct Reader {
     pub pat_goes_on: Option<(u64, String)>,
     /// A line of the kernel's list that was cut.
     pub list_cut: Option<u64>,
+    /// The kernel has read its registers: what it counts after that may be low memory only.
+    pub registers_came: bool,
+    /// MiB of high memory that 32-bit Linux found.
+    pub high_memory: u64,
     /// Up to this line, lines may belong to a list begun before.
     list_until: u64,
     /// What a line outside a list must contain.
     keys: Keys,
-}
-
-impl Default for Reader {
-    fn default() -> Self {
-        Self {
-            dump: Dump::default(),
-            section: Section::None,
-            asked: Asked::default(),
-            columns: None,
-            positional: Positional::default(),
-            cpu: 0,
-            msr_list: false,
-            temporary: false,
-            proc_mtrr: BTreeMap::new(),
-            marks: Marks::default(),
-            kept: Kept::default(),
-            repeats: Repeats::default(),
-            pending: None,
-            unwrap: Unwrap::default(),
-            rearranged: false,
-            pat_goes_on: None,
-            list_cut: None,
-            list_until: 0,
-            keys: Keys::default(),
-        }
-    }
 }
 
 /// Reads `input` to its end.
@@ -259,6 +237,14 @@ impl Reader {
             self.dump.kernel_map = KernelMap::default();
         }
         again
+    }
+
+    /// Notes that the kernel reads its registers now: what it counted before was all RAM.
+    pub fn registers_come(&mut self) {
+        if !self.registers_came && self.dump.ram_end.is_some() {
+            self.dump.counted = Counted::All;
+        }
+        self.registers_came = true;
     }
 
     /// Opens a new table for `cpu` when the one before has entry `index`.

@@ -4,9 +4,11 @@
 use mtrr_pat::memtype::PatType;
 
 use super::dump::Vendor;
-use super::kernel_lines::{self, Subject};
+use super::kernel_lines;
 use super::quote::quoted;
 use super::read::Reader;
+use super::subject::Subject;
+use super::system::System;
 use super::words::{self, Line};
 
 /// Reads one line, when it is one of these formats.
@@ -106,6 +108,11 @@ const MOST_OPTIONS: usize = 16;
 fn machine(reader: &mut Reader, line: &Line<'_>) -> bool {
     if let Some((major, minor)) = line.after("Linux version ").and_then(version) {
         reader.dump.new_linux = (major, minor) >= (6, 5);
+        reader.registers_came = false;
+        return true;
+    }
+    if let Some(system) = System::of_version(line).or_else(|| System::of_guest(line)) {
+        reader.dump.system = system;
         return true;
     }
     if let Some(words) = line.after("ommand line: ") {
@@ -125,6 +132,20 @@ fn machine(reader: &mut Reader, line: &Line<'_>) -> bool {
     } else if line.text.contains("CPUM: Mapped ") {
         reader.dump.hypervisor = Some("VirtualBox".into());
         return false;
+    } else if line.text.contains("innotek GmbH") {
+        reader.dump.hypervisor.get_or_insert("VirtualBox".into());
+    } else if let Some(name) = line.after("pvbus0 at mainbus0: ") {
+        // OpenBSD.
+        let name = quoted(name.trim(), 40);
+        reader.dump.hypervisor.get_or_insert(name);
+    } else if let Some(text) = line.after("PGM: The CPU physical address width is ") {
+        // VirtualBox, of the guest.
+        let bits = text.split(' ').next().and_then(|bits| bits.parse().ok());
+        let words = || "PGM: The CPU physical address width".into();
+        reader.dump.stated_bits = bits
+            .map(|bits| (bits, words()))
+            .or(reader.dump.stated_bits.take());
+        reader.dump.hypervisor = Some("VirtualBox".into());
     } else if let Some(values) = line.after("CPUID level 80000008, 0: ") {
         // VMware: the low byte of EAX is the width; the host's comes first, then the guest's.
         let eax = values.split_whitespace().next().and_then(words::hex);
@@ -174,6 +195,9 @@ fn complaint(reader: &mut Reader, line: &Line<'_>) -> bool {
     }
     reader.dump.incorrect_mask |= subject == Subject::IncorrectMask;
     let text = kernel_lines::message(line.text, at);
+    if let Some(system) = System::of_words(subject, text) {
+        reader.dump.system = system;
+    }
     reader.dump.hint(line.number, subject, text);
     true
 }

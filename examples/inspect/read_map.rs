@@ -2,10 +2,10 @@
 
 use mtrr_pat::memtype::MemType;
 
-use super::kernel_lines::Subject;
 use super::kernel_map::Entry;
 use super::marks::Listing;
 use super::read::{Reader, Section};
+use super::subject::Subject;
 use super::words::{self, Line};
 
 /// Digits of an address in the list.

@@ -2,6 +2,7 @@
 
 use mtrr_pat::memtype::PatType;
 
+use super::kernel_lines;
 use super::page_types::{Mapped, Refused};
 use super::quote::quoted;
 use super::read::Reader;
@@ -13,7 +14,7 @@ pub fn line(reader: &mut Reader, line: &Line<'_>) -> bool {
         let whole = format!("{text} {}", line.text);
         let whole = Line::new(number, &whole);
         if broken(&whole) {
-            reader.dump.complain(number, "cut short: two types wanted");
+            cut_short(reader, number, &text);
         } else {
             return refused(reader, &whole) || pfn(reader, &whole) || ram(reader, &whole);
         }
@@ -42,8 +43,20 @@ fn broken(line: &Line<'_>) -> bool {
 
 /// Says so when the input ends with half a line.
 pub fn finish(reader: &mut Reader) {
-    if let Some((number, _)) = reader.pat_goes_on.take() {
-        reader.dump.complain(number, "cut short: two types wanted");
+    if let Some((number, text)) = reader.pat_goes_on.take() {
+        cut_short(reader, number, &text);
+    }
+}
+
+/// Takes what half a line says, and says that it is half.
+fn cut_short(reader: &mut Reader, number: u64, text: &str) {
+    reader.dump.complain(number, "cut short: two types wanted");
+    let line = Line::new(number, text);
+    if !refused(reader, &line)
+        && let Some((at, subject)) = kernel_lines::subject(text)
+    {
+        let words = kernel_lines::message(text, at);
+        reader.dump.hint(number, subject, words);
     }
 }
 
@@ -103,16 +116,15 @@ fn refused(reader: &mut Reader, line: &Line<'_>) -> bool {
     let range = rest.next().and_then(span);
     let types = rest.next().and_then(|types| types.split_once("<->"));
     let met = types.and_then(|(a, b)| Some((memtype(a)?, memtype(b)?)));
-    let (Some((start, end)), Some(met)) = (range, met) else {
-        let why = "cut short: a range and two types wanted";
-        reader.dump.complain(line.number, why);
-        return true;
+    // Told again without its range, it is a line of the kernel like others.
+    let Some((start, end)) = range else {
+        return false;
     };
     reader.dump.page_types.refuse(Refused {
         start,
         end,
         program: program(before),
-        met: Some(met),
+        met,
         asked: None,
     });
     true

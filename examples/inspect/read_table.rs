@@ -21,6 +21,7 @@ fn headers(reader: &mut Reader, line: &Line<'_>) -> bool {
     {
         let name = name.trim();
         reader.saw(Listing::Table, 0, 0);
+        reader.registers_come();
         let regs = reader.dump.cpu(0);
         match (words::memtype(name), words::hex(name)) {
             (Some(memtype), _) => regs.default = Some(memtype),

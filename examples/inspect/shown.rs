@@ -53,6 +53,11 @@ impl Machine {
         last > 0 && self.dump.records <= last
     }
 
+    /// Whether the input holds neither registers nor mapped pages.
+    pub fn has_nothing_else(&self) -> bool {
+        self.boot().is_none_or(|boot| boot.cap.is_none()) && self.dump.page_types.is_empty()
+    }
+
     /// What would show what is missing.
     pub fn ask_for(&self) -> &'static str {
         if self.gaps.variable() && self.dump.listing.debugger {
@@ -61,8 +66,7 @@ impl Machine {
             "give the whole of `dmesg` (the lines of the list have no \"MTRR\" in them for grep to \
              find), or /proc/mtrr"
         } else if self.gaps.none_shown {
-            "paste /proc/mtrr, or the whole of `dmesg` (Linux 6.5 and later: booted with \
-             `mtrr=debug`)"
+            self.dump.system.ask_for()
         } else {
             "give the whole dump"
         }
