@@ -1,4 +1,4 @@
-//! What drivers and X servers say about memory types, by text, and what each line is about.
+//! What drivers, X servers and tests say about memory types, by text, and what each line is about.
 
 use super::subject::Subject;
 
@@ -44,6 +44,9 @@ pub const KNOWN: &[(&str, Subject)] = &[
     ("Failed to set %pages to wc", Subject::PageType),
     ("Failed to set %pages to uc", Subject::PageType),
     ("ioremap on RAM at ", Subject::MappedRam),
+    // fwts.
+    ("Memory range 0x%has incorrect attribute", Subject::Tested),
+    ("Memory range 0x%is lacking attribute", Subject::Tested),
     ("NVRM: ", Subject::Nvidia),
     ("NVRM ", Subject::Nvidia),
 ];

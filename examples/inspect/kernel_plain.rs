@@ -7,11 +7,6 @@ use super::subject::Subject;
 /// How bad `subject` is, what it means, what to do.
 pub fn answer(subject: Subject) -> Answer {
     let (severity, meaning, fix) = match subject {
-        Subject::Inconsistent => (
-            Severity::Warning,
-            "firmware programmed CPUs differently; the kernel put it right for itself",
-            "update the firmware, and look again after sleep (S3), when firmware runs again",
-        ),
         Subject::IncorrectMask => (
             Severity::Warning,
             "a mask is made for fewer address bits than the processor reports",

@@ -1,11 +1,14 @@
 //! What the lines of a kernel mean, and what to do about them.
 
+use mtrr_pat::ranges::FIXED_END;
+
 use super::dump::{Dump, Hint};
 use super::findings::{Finding, Severity};
 use super::kernel_drivers;
 use super::kernel_plain;
 use super::machine::Machine;
 use super::subject::Subject;
+use super::system::System;
 use super::words;
 
 /// One finding for each subject that the kernel had something to say about.
@@ -98,6 +101,8 @@ fn meaning(machine: &Machine, subject: Subject, first: &Hint) -> Answer {
         Subject::SendBuffers => kernel_drivers::send_buffers(first),
         Subject::NvidiaTypes => kernel_drivers::nvidia(first),
         Subject::Found => found(machine),
+        Subject::Inconsistent => inconsistent(machine),
+        Subject::Tested => tested(first),
         _ => kernel_plain::answer(subject),
     }
 }
@@ -114,12 +119,55 @@ fn without_clean_up(dump: &Dump) -> &'static str {
     }
 }
 
+fn inconsistent(machine: &Machine) -> Answer {
+    let (put_right, fix) = match machine.dump.system {
+        System::Windows => (
+            "Windows tells its debugger so",
+            "update the firmware (of a virtual machine: the one it starts with)",
+        ),
+        _ => (
+            "the kernel put it right for itself",
+            "update the firmware, and look again after sleep (S3), when firmware runs again",
+        ),
+    };
+    let meaning = format!("firmware programmed CPUs differently; {put_right}");
+    (Severity::Warning, meaning, fix.into())
+}
+
+/// fwts: `Memory range 0x1000 to 0x8dfff (System RAM) has incorrect attribute`.
+fn tested(first: &Hint) -> Answer {
+    let end = first
+        .text
+        .split(" to ")
+        .nth(1)
+        .and_then(|rest| rest.split(' ').next());
+    if end.and_then(words::hex).is_some_and(|end| end < FIXED_END) {
+        let meaning = "fwts looks at /proc/mtrr, which has the variable ranges alone: below 1 MiB \
+                       the fixed ranges decide, so this says nothing about the memory there";
+        return (Severity::Info, meaning.into(), "nothing".into());
+    }
+    let meaning = "fwts compares /proc/iomem with /proc/mtrr, and takes what no range covers for \
+                   uncached: right where that is the default type, wrong for all RAM where \
+                   firmware made the default write-back";
+    let fix = "see the default type (`dmesg | grep \"MTRR default type\"`), then whether a range \
+               covers that memory: paste /proc/mtrr";
+    (Severity::Warning, meaning.into(), fix.into())
+}
+
 /// RAM given up: by whose fault.
 fn trimmed(machine: &Machine, first: &Hint, cleaned_up: bool) -> Answer {
     let much = match first.text.contains("losing") {
         true => "that much",
         false => "some",
     };
+    if machine.dump.hypervisor.is_some() && !cleaned_up {
+        let meaning = format!(
+            "no range of this virtual machine makes {much} RAM write-back, and the kernel gave it \
+             up; the hypervisor decides what memory is, whatever the guest's ranges say"
+        );
+        let fix = "boot the guest with disable_mtrr_trim: nothing gets slower by it";
+        return (Severity::Warning, meaning, fix.into());
+    }
     let which = match machine.map_known() && !machine.gaps.variable() {
         true => "",
         false => "; which it is, the registers would tell",
@@ -131,7 +179,8 @@ fn trimmed(machine: &Machine, first: &Hint, cleaned_up: bool) -> Answer {
                  slowly in it; the rest of the RAM is covered"
             ),
             "update the firmware; or add a range that makes it write-back, and boot with \
-             disable_mtrr_trim",
+             disable_mtrr_trim (in a virtual machine that option alone is enough: the hypervisor \
+             decides what memory is)",
         )
     } else {
         (

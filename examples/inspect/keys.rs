@@ -1,7 +1,7 @@
 //! Which lines are worth a closer look: one cheap pass, for inputs of 100 MB.
 
 /// What a line outside a list must contain to be of a format known here.
-const KEYS: [&[u8]; 59] = [
+const KEYS: [&[u8]; 60] = [
     b" in 0x2",
     b" in $(seq",
     b" in {",
@@ -52,7 +52,8 @@ const KEYS: [&[u8]; 59] = [
     b"WB:",
     b"ommand line",
     b"available",
-    b"cache attributes",
+    b"attribute",
+    b"Default....",
     b"NVRM",
     b"ombining",
     b"pages to ",

@@ -59,6 +59,9 @@ fn tom2(reader: &mut Reader, line: &Line<'_>) -> bool {
 
 /// "x86 PAT enabled: cpu 0, old .., new ..", "x86/PAT: Configuration [0-7]: WB .." and the like.
 fn pat(reader: &mut Reader, line: &Line<'_>) -> bool {
+    if line.text.contains("PAT: Configuration") || line.text.contains("PAT configuration") {
+        reader.registers_come();
+    }
     if line.text.contains("PAT enabled: cpu") {
         let old = line.atom_after("old").and_then(words::hex);
         let new = line.atom_after("new").and_then(words::hex);

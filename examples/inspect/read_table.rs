@@ -53,6 +53,7 @@ fn headers(reader: &mut Reader, line: &Line<'_>) -> bool {
     } else {
         return false;
     }
+    reader.registers_come();
     if on.is_none() {
         reader
             .dump
@@ -174,14 +175,23 @@ fn table_type(line: &Line<'_>) -> Option<u8> {
         .or_else(|| line.atom_after("type").and_then(|digit| digit.parse().ok()))
 }
 
-/// `  6 disabled`
+/// `  6 disabled`, in a list or, where its heading was cut off, right below the range before.
 fn disabled(reader: &mut Reader, line: &Line<'_>) -> bool {
-    if reader.section != Section::Variable || line.word_from_end(0) != "disabled" {
+    if line.word_from_end(0) != "disabled" {
         return false;
     }
     let Ok(index) = line.word_from_end(1).parse::<u8>() else {
         return false;
     };
+    let last = reader
+        .dump
+        .cpu_if_any(0)
+        .and_then(|regs| regs.variable.keys().next_back());
+    let below = last.is_some_and(|last| last + 1 == index)
+        && reader.dump.listing.last_record + 1 == reader.dump.records;
+    if reader.section != Section::Variable && !below {
+        return false;
+    }
     if usize::from(index) < mtrr_pat::regs::MAX_VARIABLE {
         reader.table_entry(0, index);
         reader.dump.listing.every = true;

@@ -77,6 +77,8 @@ pub enum Subject {
     PageType,
     /// RAM was to be mapped as if it were a device's.
     MappedRam,
+    /// fwts found memory of a type that it would not have.
+    Tested,
     /// A word of a driver's options that is none.
     BadOption,
     /// NVIDIA's driver about the PAT, MTRRs and types of mappings.

@@ -22,6 +22,7 @@ mod linux_mtrr;
 mod mail;
 mod missing;
 mod more_kinds;
+mod more_posts;
 mod msr_lists;
 mod pages;
 mod partial;

@@ -1,0 +1,118 @@
+//! Ten more public posts, and what is alike.
+
+use super::{json, post, run, type_at};
+
+/// The text report with single spaces.
+fn flat(text: &[u8]) -> String {
+    let (_, text) = run(&["--color=never"], text);
+    text.split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
+#[test]
+fn ram_lost_in_a_virtual_machine() {
+    // Asked: why only 3 GB? VirtualBox's ranges do not cover the rest; the option brings it back.
+    let said = flat(&post("homeassistant-27gb-lost"));
+    for part in [
+        "Odd: 26.9 GiB of RAM left out",
+        "in a virtual machine that option alone is enough",
+        "firmware programmed CPUs differently",
+    ] {
+        assert!(said.contains(part), "{part}: {said}");
+    }
+    // Where the log says that it is one, nothing else is advised.
+    let text = [
+        b"Hypervisor detected: VMware\n".to_vec(),
+        post("homeassistant-27gb-lost"),
+    ]
+    .concat();
+    let said = flat(&text);
+    assert!(
+        said.contains("boot the guest with disable_mtrr_trim: nothing gets slower by it"),
+        "{said}"
+    );
+    assert!(!said.contains("add a range"), "{said}");
+}
+
+#[test]
+fn slim_bootloaders_list() {
+    let object = json(&[], &post("slim-bootloader-qemu"));
+    assert_eq!(
+        (&object["enabled"], &object["fixed_enabled"]),
+        (&true.into(), &true.into())
+    );
+    assert_eq!(object["default"], "UC");
+    assert_eq!(type_at(&object, 0x0800_0000), "WB");
+    assert_eq!(type_at(&object, 0x0f00_0000), "UC");
+    let text = String::from_utf8(post("slim-bootloader-qemu")).expect("text");
+    let off = text.replace("MTRRs......: Enabled", "MTRRs......: Disabled");
+    assert_eq!(json(&[], off.as_bytes())["enabled"], false);
+    let back = text.replace("Default....: Uncacheable", "Default....: Write-Back");
+    assert_eq!(json(&[], back.as_bytes())["default"], "WB");
+}
+
+#[test]
+fn a_list_without_its_heading() {
+    let object = json(&[], &post("heads-qemu-tail"));
+    assert_eq!(object["registers"]["total"], 8);
+    let said = flat(&post("heads-qemu-tail"));
+    assert!(
+        said.contains("Variable ranges: 1 used, 7 free of 8"),
+        "{said}"
+    );
+    // Only what follows the list is of it.
+    let range = "  0 base 00FF000000 mask FFFF000000 write-protect\n";
+    for after in ["something else\n  1 disabled\n", "  5 disabled\n"] {
+        let said = flat(format!("{range}{after}").as_bytes());
+        assert!(
+            said.contains("how many exist is not in the input"),
+            "{said}"
+        );
+    }
+}
+
+#[test]
+fn the_tail_of_a_log_has_low_memory_counted() {
+    let said = flat(&post("rtl8812au-tail"));
+    assert!(said.contains("where RAM above 4 GiB ends"), "{said}");
+}
+
+#[test]
+fn fwts_below_1_mib_says_nothing() {
+    let said = flat(&post("luv-fwts-line"));
+    assert!(
+        said.contains("below 1 MiB the fixed ranges decide"),
+        "{said}"
+    );
+    assert!(said.starts_with("Not known"), "{said}");
+    let above = "MTRRIncorrectAttr: Test 1, Memory range 0x100000 to 0xbfffffff (System RAM) has incorrect attribute Uncached.\n";
+    let said = flat(above.as_bytes());
+    assert!(
+        said.starts_with("Odd: fwts compares /proc/iomem with /proc/mtrr"),
+        "{said}"
+    );
+    let lacking = "Memory range 0xe0000000 to 0xefffffff (0000:00:02.0) is lacking attribute Write-Combining.\n";
+    assert!(flat(lacking.as_bytes()).contains("fwts compares"));
+}
+
+#[test]
+fn windows_is_not_said_to_have_put_it_right() {
+    let said = flat(&post("mu-windows-default"));
+    assert!(said.contains("Windows tells its debugger so"), "{said}");
+    assert!(said.contains("what `!mtrr` prints"), "{said}");
+    for wrong in ["put it right", "/proc/mtrr", "dmesg"] {
+        assert!(!said.contains(wrong), "{wrong}: {said}");
+    }
+}
+
+#[test]
+fn apostrophes_of_web_pages() {
+    for apostrophe in ["'", "\u{2019}", "\u{2018}"] {
+        let line = format!(
+            "WARNING: BIOS bug: CPU MTRRs don{apostrophe}t cover all of memory, losing 69MB of RAM.\n"
+        );
+        assert!(
+            flat(line.as_bytes()).contains("69 MiB of RAM left out"),
+            "{line}"
+        );
+    }
+}
