@@ -15,6 +15,14 @@ pub const KNOWN: &[(&str, Subject)] = &[
     ("Failed to add WC MTRR%]: -", Subject::BsdWithout),
     ("Failed to add WC MTRR", Subject::DriverWithoutPat),
     ("Successfully added WC MTRR", Subject::DriverWith),
+    // DragonFly's, and X servers on the BSDs.
+    ("mtrr_add FAILED for offset", Subject::BsdWithout),
+    ("mtrr_add SUCCESS for offset", Subject::DriverWith),
+    ("failed to set mtrr:", Subject::BsdWithout),
+    ("memcontrol: can't %range", Subject::BsdTool),
+    ("memconfig: can't %range", Subject::BsdTool),
+    ("memcontrol: couldn't clear range", Subject::BsdTool),
+    ("memconfig: couldn't clear range", Subject::BsdTool),
     // Intel's and others through DRM, ATI's, i810fb, intelfb, sm501, ivtv, i2o, X servers.
     ("MTRR allocation failed", Subject::DriverWithout),
     ("mtrr allocation failed", Subject::DriverWithout),
@@ -22,6 +30,13 @@ pub const KNOWN: &[(&str, Subject)] = &[
     (
         "mtrr_add() failed to add write combining",
         Subject::DriverWithout,
+    ),
+    // PowerVR's and others.
+    ("mtrr_add failed (", Subject::DriverWithout),
+    ("Removed MMIO write-combining range", Subject::TakenAway),
+    (
+        "Failed to remove MMIO write-combining range",
+        Subject::TakenAway,
     ),
     (
         "Failed to set up write-combining range",
@@ -33,11 +48,12 @@ pub const KNOWN: &[(&str, Subject)] = &[
     ("MTRR set to ON", Subject::DriverWith),
     // uvesafb.
     ("mtrr should be set to 0 or 3", Subject::BadOption),
-    // ipath and qib, mlx5.
+    // ipath and qib, mlx4 and mlx5.
     ("mtrr_add()  WC for PIO bufs failed", Subject::SendBuffers),
     ("no WC mtrr", Subject::SendBuffers),
     ("Write combining not enabled", Subject::SendBuffers),
     ("Write combining is not supported", Subject::SendBuffers),
+    ("Failed to map blue flame area", Subject::SendBuffers),
     // amdgpu.
     ("Unable to set WC memtype", Subject::Aperture),
     // TTM, for RAM that a graphics card reads.

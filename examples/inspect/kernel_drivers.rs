@@ -106,43 +106,10 @@ fn pieces(mut start: u64, end: u64) -> Vec<String> {
     out
 }
 
-/// FreeBSD's `Failed to add WC MTRR for [0xe0000000-0xefffffff]: -22; performance may suffer`.
-pub fn bsd_without(first: &Hint) -> Answer {
-    let why = match first
-        .text
-        .split("]: ")
-        .nth(1)
-        .and_then(|rest| rest.split(';').next())
-    {
-        Some("-22") => "a range of another type already covers it",
-        Some("-28") => "all ranges are in use",
-        Some("-45" | "-19") => "the kernel has no MTRRs to give",
-        _ => "the kernel refused it",
-    };
-    let meaning = format!(
-        "a graphics driver on FreeBSD got no write-combining range, {why}; the driver maps the \
-         memory write-combining through page tables (PAT) as well, and this is harmless on amd64: \
-         newer releases no longer ask there"
-    );
-    let fix = "nothing; if graphics is slow, `memcontrol list` shows which range is in the way";
-    (Severity::Info, meaning, fix.into())
-}
-
-/// amdgpu's `Unable to set WC memtype for the aperture base`.
-pub fn aperture() -> Answer {
-    let meaning = "the driver asked the kernel to keep the memory of its card write-combining and \
-                   was refused, so the card stays unused. An address that is none (a card that \
-                   does not answer, a BAR that was not assigned) gives -22, another type on part of \
-                   it -16; MTRRs have no part in it";
-    let fix = "look for \"conflicting memory types\" before it and \"failed -22\" or \"failed -16\" after \
-               it, and at the card's BARs (`lspci -v`, \"can't assign\")";
-    (Severity::Warning, meaning.into(), fix.into())
-}
-
 /// An InfiniBand or network adapter's buffers.
 pub fn send_buffers(first: &Hint) -> Answer {
-    if first.text.contains("is not supported") {
-        let meaning = "the adapter tried and found that writes to it are not combined: short \
+    if first.text.contains("is not supported") || first.text.contains("blue flame") {
+        let meaning = "writes to the adapter are not combined, or it has nowhere to take them: short \
                        messages take longer to send, nothing else. Page tables ask for it, so a \
                        hypervisor, the platform or a kernel without PAT withholds it";
         let fix = "see `dmesg | grep PAT`; in a virtual machine it is the hypervisor's to give";
@@ -155,38 +122,15 @@ pub fn send_buffers(first: &Hint) -> Answer {
     (Severity::Warning, meaning.into(), fix.into())
 }
 
-/// NVIDIA's driver about PAT, MTRRs and types.
-pub fn nvidia(first: &Hint) -> Answer {
-    let text = &first.text;
-    let type_refused = text.contains(" type ");
-    let (severity, meaning) = if text.contains("already") {
-        (
-            Severity::Info,
-            "this old driver sets up the PAT itself, found that the kernel had done so, and uses \
-             MTRRs instead: the driver's age, nothing is wrong with the PAT",
-        )
-    } else if type_refused {
-        (
-            Severity::Warning,
-            "NVIDIA's driver was asked for a mapping of a type that it does not give for that kind \
-             of memory. For write-combining it looks for a kernel with PAT whose slot 1 is \
-             write-combining, as Linux sets it: a kernel without PAT (`nopat`, a TDX or SEV guest, a \
-             hypervisor) has none",
-        )
-    } else {
-        (
-            Severity::Warning,
-            "NVIDIA's driver found no PAT it can use (it wants write-combining in slot 1, as Linux \
-             sets it) and depends on MTRRs: without a range of its own, video memory stays uncached \
-             and slow",
-        )
-    };
-    let fix = match severity {
-        Severity::Info => "update the driver",
-        _ => {
-            "see `dmesg | grep PAT`: \"x86/PAT: Configuration [0-7]: WB WC\" is what it wants; take \
-             `nopat` off the command line, in a guest update its kernel"
-        }
-    };
-    (severity, meaning.into(), fix.into())
+/// X servers take write-combining off memory with registers in it.
+pub fn taken_away(first: &Hint) -> Answer {
+    if first.text.contains("Failed") {
+        let meaning = "an X server wanted to take write-combining off memory that holds registers, and \
+                       could not: writes to them may be combined, which can confuse the card";
+        let fix = "see which range of /proc/mtrr covers it, and free that: echo \"disable=N\"";
+        return (Severity::Warning, meaning.into(), fix.into());
+    }
+    let meaning = "an X server took write-combining off memory that holds registers, as it has to: \
+                   nothing is wrong";
+    (Severity::Info, meaning.into(), String::new())
 }

@@ -89,6 +89,7 @@ const KNOWN: &[(&str, Subject)] = &[
     // ivtv's and others, before what the kernel says.
     ("needs PAT disabled, boot with nopat", Subject::NeedsNoPat),
     ("PAT support disabled by the firmware", Subject::PatZero),
+    ("PAT MSR is 0, disabled", Subject::PatZero),
     ("PAT support disabled", Subject::NoPat),
     ("PAT disabled", Subject::NoPat),
     (

@@ -4,7 +4,9 @@ use mtrr_pat::ranges::FIXED_END;
 
 use super::dump::{Dump, Hint};
 use super::findings::{Finding, Severity};
+use super::kernel_bsd;
 use super::kernel_drivers;
+use super::kernel_pages;
 use super::kernel_plain;
 use super::machine::Machine;
 use super::subject::Subject;
@@ -92,17 +94,19 @@ fn meaning(machine: &Machine, subject: Subject, first: &Hint) -> Answer {
         Subject::DriverWithout => kernel_drivers::driver_without(),
         Subject::Off => off(machine),
         Subject::CleanUpFailed => clean_up_failed(&machine.dump),
-        Subject::Conflict => conflict(first),
+        Subject::Conflict => kernel_pages::conflict(first),
         Subject::NotExpressible => kernel_drivers::not_expressible(first),
         Subject::MapCount => map_count(machine),
         Subject::CleanedUp => cleaned_up(&machine.dump),
-        Subject::BsdWithout => kernel_drivers::bsd_without(first),
-        Subject::Aperture => kernel_drivers::aperture(),
+        Subject::BsdWithout => kernel_bsd::without(first),
+        Subject::Aperture => kernel_pages::aperture(),
         Subject::SendBuffers => kernel_drivers::send_buffers(first),
-        Subject::NvidiaTypes => kernel_drivers::nvidia(first),
+        Subject::NvidiaTypes => kernel_pages::nvidia(first),
         Subject::Found => found(machine),
         Subject::Inconsistent => inconsistent(machine),
         Subject::Tested => tested(first),
+        Subject::BsdTool => kernel_bsd::tool(first),
+        Subject::TakenAway => kernel_drivers::taken_away(first),
         _ => kernel_plain::answer(subject),
     }
 }
@@ -239,46 +243,6 @@ fn cleaned_up(dump: &Dump) -> Answer {
                    not the firmware's";
     let fix = format!("{} to keep the firmware's", without_clean_up(dump));
     (Severity::Info, meaning.into(), fix)
-}
-
-/// The kernel's numbers for page cache modes, as `ioremap error` prints them.
-const CACHE_MODES: [&str; 6] = [
-    "write-back",
-    "write-combining",
-    "uncached-minus",
-    "uncached",
-    "write-through",
-    "write-protected",
-];
-
-/// The two types that `conflicting memory types` names, as it writes them.
-fn types_met(text: &str) -> Option<(&str, &str)> {
-    let (before, after) = text.split_once("<->")?;
-    let first = before.split_whitespace().next_back()?;
-    Some((first, after.split_whitespace().next()?))
-}
-
-fn conflict(first: &Hint) -> Answer {
-    let mode = |key: &str| {
-        let rest = first.text.split(key).nth(1)?;
-        let digits = rest.split([',', ' ']).next()?;
-        CACHE_MODES.get(words::hex(digits)? as usize).copied()
-    };
-    let types = match (mode("requested "), mode("got ")) {
-        (Some(asked), Some(got)) => format!(" ({asked} asked for, {got} held)"),
-        _ => match types_met(&first.text) {
-            Some((one, other)) => format!(" ({one} and {other} met)"),
-            None => String::new(),
-        },
-    };
-    let meaning = format!(
-        "that memory is already mapped with another type, and Linux lets a range have one type \
-         only{types}: the second mapping failed or got the first one's type. MTRRs are not \
-         involved, unless no driver maps it and firmware or e820 calls it RAM"
-    );
-    let fix = "the second driver has to ask for the same type, or wait for the first to unmap; \
-               /sys/kernel/debug/x86/pat_memtype_list shows who holds what";
-    (Severity::Warning, meaning, fix.into())
 }
 
 fn map_count(machine: &Machine) -> Answer {

@@ -1,7 +1,7 @@
 //! Which lines are worth a closer look: one cheap pass, for inputs of 100 MB.
 
 /// What a line outside a list must contain to be of a format known here.
-const KEYS: [&[u8]; 60] = [
+const KEYS: [&[u8]; 62] = [
     b" in 0x2",
     b" in $(seq",
     b" in {",
@@ -54,6 +54,8 @@ const KEYS: [&[u8]; 60] = [
     b"available",
     b"attribute",
     b"Default....",
+    b"memcon",
+    b"blue flame",
     b"NVRM",
     b"ombining",
     b"pages to ",

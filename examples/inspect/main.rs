@@ -4,8 +4,9 @@
 //! and Xen kernel logs, debugfs `pat_memtype_list`, LinuxBIOS, coreboot, EDK2 and U-Boot logs,
 //! `rdmsr` commands and loops with their output, `MSR=value` lists per CPU
 //! (`cpu 1 msr 0x2ff value 0xc06`, `0x2ff: c06 c06 0`), tables of registers with a heading (Markdown,
-//! CSV), WinDbg's `!mtrr`, fwts, FreeBSD's memcontrol, and what the kernel example prints and shows as
-//! QR codes. They may be compressed with gzip, in UTF-16, JSON, HTML or quoted-printable mail, or have
+//! CSV), WinDbg's `!mtrr`, fwts, FreeBSD's memcontrol and OpenBSD's memconfig, the shells of U-Boot
+//! and Slim Bootloader, lines of drivers alone, and what the kernel example prints or shows as QR
+//! codes. They may be compressed with gzip, in UTF-16, JSON, HTML or quoted-printable mail, or have
 //! lost their newlines. All files of one command line make one dump.
 //!
 //! # `--json`
@@ -62,9 +63,11 @@ mod json;
 mod json_plan;
 mod json_text;
 mod json_type;
+mod kernel_bsd;
 mod kernel_drivers;
 mod kernel_lines;
 mod kernel_map;
+mod kernel_pages;
 mod kernel_plain;
 mod kernel_says;
 mod keys;

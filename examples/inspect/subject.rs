@@ -67,6 +67,10 @@ pub enum Subject {
     Found,
     /// FreeBSD: a driver got no write-combining range.
     BsdWithout,
+    /// FreeBSD's and OpenBSD's tools could not do what they were asked.
+    BsdTool,
+    /// An X server took write-combining off a range.
+    TakenAway,
     /// A driver asked for a write-combining range and says that it has it.
     DriverWith,
     /// An InfiniBand or network adapter sends without write-combining.

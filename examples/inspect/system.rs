@@ -53,7 +53,8 @@ impl System {
     /// The kernel that alone says so about `subject`.
     pub fn of_words(subject: Subject, text: &str) -> Option<Self> {
         match subject {
-            Subject::BsdWithout => Some(Self::FreeBsd),
+            Subject::BsdTool if text.contains("memconfig") => Some(Self::OpenBsd),
+            Subject::BsdWithout | Subject::BsdTool => Some(Self::FreeBsd),
             Subject::TooMany => Some(Self::NetBsd),
             Subject::Found if text.contains(" var ranges") => Some(Self::OpenBsd),
             Subject::Found => Some(Self::FreeBsd),

@@ -29,6 +29,48 @@ const LINES: &[(&str, &str)] = &[
         "all ranges are in use",
     ),
     (
+        "mtrr_add FAILED for offset (00000000e0000000), size (0000000010000000), error (28)",
+        "all ranges are in use",
+    ),
+    (
+        "mtrr_add SUCCESS for offset (00000000e0000000), size (0000000010000000)",
+        "says it has one",
+    ),
+    ("failed to set mtrr: Invalid argument", "harmless on amd64"),
+    (
+        "memcontrol: can't set range: Invalid argument",
+        "overlaps a range whose type does not go with",
+    ),
+    (
+        "memconfig: can't set range: No space left on device",
+        "all variable ranges are in use",
+    ),
+    (
+        "memcontrol: can't size range descriptor array: Operation not supported",
+        "the kernel has no MTRRs to show or set",
+    ),
+    (
+        "memcontrol: couldn't clear range: Operation not permitted",
+        "it takes root",
+    ),
+    (
+        "(==) NVIDIA(0): Removed MMIO write-combining range (0xa0000,0x20000)",
+        "as it has to",
+    ),
+    (
+        "(WW) R128(0): Failed to remove MMIO write-combining range (0xa0000,0x20000)",
+        "may be combined",
+    ),
+    (
+        "OSPCIClearResourceMTRRs: mtrr_add failed (-22)",
+        "this is harmless",
+    ),
+    (
+        "mlx4_core 0000:01:00.0: Failed to map blue flame area",
+        "short messages take longer",
+    ),
+    ("x86/PAT: PAT MSR is 0, disabled.", "reads 0"),
+    (
         "Successfully added WC MTRR for [0xd0000000-0xdfffffff]: 0; ",
         "says it has one",
     ),
