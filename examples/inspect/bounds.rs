@@ -73,7 +73,11 @@ impl Machine {
     /// Whether RAM really ends there: a page count may be that of low memory alone, and a memory
     /// map may be cut. Then there is write-back memory above 4 GiB of which it knows nothing.
     fn is_whole(&self, ram_end: u64, acting: &Snapshot) -> bool {
-        if let (true, Some(all)) = (self.ram.is_empty(), self.dump.is_all_ram()) {
+        if self.dump.ram_whole && !self.ram.is_empty() {
+            return true;
+        }
+        let counted = self.ram.is_empty() || self.dump.ram_end == Some(ram_end);
+        if let (true, Some(all)) = (counted, self.dump.is_all_ram()) {
             return all;
         }
         if acting.def_type.memtype() == Ok(MemType::WriteBack) {

@@ -120,6 +120,8 @@ pub struct Dump {
     pub records: u64,
     /// Usable RAM, half-open.
     pub ram: Vec<(u64, u64)>,
+    /// The map of usable RAM is in the input to its end.
+    pub ram_whole: bool,
     /// What the kernel turned from usable to reserved, half-open.
     pub given_up: Vec<(u64, u64)>,
     /// End of RAM from a page count (`last_pfn`), the highest of the input.
@@ -233,6 +235,20 @@ impl Dump {
         let combining = PatType::WriteCombining.raw();
         let slots = self.pat_after.map(u64::to_le_bytes);
         slots.is_some_and(|slots| slots.contains(&combining))
+    }
+
+    /// The sizes with which the command line asks for another arrangement of the ranges.
+    pub fn clean_up_sizes(&self) -> Option<String> {
+        let sized = |word: &&String| {
+            word.starts_with("mtrr_gran_size=") || word.starts_with("mtrr_chunk_size=")
+        };
+        let sizes: Vec<&str> = self
+            .options
+            .iter()
+            .filter(sized)
+            .map(String::as_str)
+            .collect();
+        (!sizes.is_empty()).then(|| sizes.join(" "))
     }
 
     /// The end of RAM, from the RAM map or a page count.

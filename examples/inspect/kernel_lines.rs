@@ -85,6 +85,10 @@ const KNOWN: &[(&str, Subject)] = &[
     ("ioremap_change_attr failed", Subject::Conflict),
     ("freeing invalid memtype", Subject::Conflict),
     ("ioremap error for 0x%requested", Subject::Conflict),
+    (
+        "Cannot satisfy %with a huge-page mapping due to MTRR",
+        Subject::HugePage,
+    ),
     ("with a huge-page mapping due to MTRR", Subject::HugePage),
     // ivtv's and others, before what the kernel says.
     ("needs PAT disabled, boot with nopat", Subject::NeedsNoPat),

@@ -55,12 +55,6 @@ pub fn answer(subject: Subject) -> Answer {
             "a range was to be removed that is not in use, often because adding it had failed",
             "",
         ),
-        Subject::HugePage => (
-            Severity::Info,
-            "ranges of different types lie in that large page, so the kernel maps it in small \
-             ones: a little slower, nothing else",
-            "",
-        ),
         Subject::NoPat => (
             Severity::Info,
             "the kernel does not program the PAT: what drivers want write-combining gets it only \

@@ -104,6 +104,7 @@ fn meaning(machine: &Machine, subject: Subject, first: &Hint) -> Answer {
         Subject::NvidiaTypes => kernel_pages::nvidia(first),
         Subject::Found => found(machine),
         Subject::Inconsistent => inconsistent(machine),
+        Subject::HugePage => huge_page(machine, first),
         Subject::Tested => tested(first),
         Subject::BsdTool => kernel_bsd::tool(first),
         Subject::TakenAway => kernel_drivers::taken_away(first),
@@ -136,6 +137,31 @@ fn inconsistent(machine: &Machine) -> Answer {
     };
     let meaning = format!("firmware programmed CPUs differently; {put_right}");
     (Severity::Warning, meaning, fix.into())
+}
+
+/// `Cannot satisfy [mem 0x80200000-0x80400000] with a huge-page mapping due to MTRR override`.
+fn huge_page(machine: &Machine, first: &Hint) -> Answer {
+    let range = first
+        .text
+        .split("[mem ")
+        .nth(1)
+        .and_then(|rest| rest.split(']').next());
+    let range = range.and_then(|range| range.split_once('-'));
+    let range = range.and_then(|(a, b)| Some((words::hex(a)?, words::hex(b)?)));
+    let uniform = range.is_some_and(|(start, end)| machine.has_one_type(start, end));
+    let (meaning, fix) = match uniform {
+        true => (
+            "the map in the input has one type there, so a large page would do: the kernel looks \
+             the type up wrongly, and maps it in small pages: a little slower, nothing else",
+            "update the kernel; the map needs no change",
+        ),
+        false => (
+            "ranges of different types lie in that large page, so the kernel maps it in small \
+             ones: a little slower, nothing else",
+            "",
+        ),
+    };
+    (Severity::Info, meaning.into(), fix.into())
 }
 
 /// fwts: `Memory range 0x1000 to 0x8dfff (System RAM) has incorrect attribute`.
@@ -172,11 +198,21 @@ fn trimmed(machine: &Machine, first: &Hint, cleaned_up: bool) -> Answer {
         let fix = "boot the guest with disable_mtrr_trim: nothing gets slower by it";
         return (Severity::Warning, meaning, fix.into());
     }
+    let sizes = machine.dump.clean_up_sizes();
     let which = match machine.map_known() && !machine.gaps.variable() {
         true => "",
         false => "; which it is, the registers would tell",
     };
-    let (meaning, fix) = if !cleaned_up {
+    let (meaning, fix) = if let (false, Some(sizes)) = (cleaned_up, sizes) {
+        let meaning = format!(
+            "the kernel re-arranged the ranges with the sizes on its command line ({sizes}) and gave \
+             up {much} RAM that they leave out, or firmware's ranges do so before it"
+        );
+        (
+            meaning,
+            "boot without these options first: where the RAM is back, they lose it",
+        )
+    } else if !cleaned_up {
         (
             format!(
                 "no range makes {much} RAM write-back, and the kernel gave it up rather than run \

@@ -88,6 +88,8 @@ pub struct Reader {
     pub list_cut: Option<u64>,
     /// The kernel has read its registers: what it counts after that may be low memory only.
     pub registers_came: bool,
+    /// /proc/iomem came as far as the devices below 4 GiB.
+    pub iomem_passed: bool,
     /// MiB of high memory that 32-bit Linux found.
     pub high_memory: u64,
     /// Up to this line, lines may belong to a list begun before.
@@ -204,6 +206,7 @@ impl Reader {
         if read_proc::continues(self, &line) {
             return;
         }
+        read_proc::iomem_ends(self, &line);
         let understood = codes::line(&mut self.dump, line.number, line.text)
             || read_example::line(self, &line)
             || read_windbg::line(self, &line)

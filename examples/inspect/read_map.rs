@@ -28,6 +28,7 @@ fn summary(reader: &mut Reader, line: &Line<'_>) -> bool {
     reader.dump.new_linux = true;
     reader.section = Section::Map;
     reader.saw(Listing::Map, 0, 0);
+    reader.registers_come();
     let shown = format!("MTRR map: {text}");
     reader.dump.hint(line.number, Subject::MapCount, &shown);
     let fixed = number("(", " fixed");

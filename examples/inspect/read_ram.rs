@@ -121,7 +121,8 @@ fn high_memory(reader: &mut Reader, line: &Line<'_>) -> Option<u64> {
         .checked_add(reader.high_memory)?
         .checked_add(2)?
         .checked_mul(MIB)?;
-    reader.dump.ram_end.is_none().then_some(end)
+    let better = reader.dump.ram_end.is_some() || !reader.dump.ram.is_empty();
+    (!better).then_some(end)
 }
 
 /// The two addresses of a RAM map line, half-open: an odd end is a last byte.

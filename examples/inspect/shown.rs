@@ -4,6 +4,7 @@ use mtrr_pat::snapshot::Snapshot;
 
 use super::doubt::Doubt;
 use super::machine::Machine;
+use super::map::Map;
 use super::regs::{Regs, Variable};
 
 impl Machine {
@@ -51,6 +52,20 @@ impl Machine {
     pub fn list_ends_input(&self) -> bool {
         let last = self.dump.listing.last_record;
         last > 0 && self.dump.records <= last
+    }
+
+    /// Whether the input shows that `start..end` has one type.
+    pub fn has_one_type(&self, start: u64, end: u64) -> bool {
+        if self.is_listed() {
+            return self.dump.kernel_map.one_type(start, end);
+        }
+        let known = self.map_known() && !self.doubt().touches(start, end);
+        self.boot()
+            .filter(|_| known && start < end)
+            .is_some_and(|boot| {
+                let runs = Map::new(boot).runs;
+                runs.iter().any(|run| run.start <= start && end <= run.end)
+            })
     }
 
     /// Whether the input holds neither registers nor mapped pages.

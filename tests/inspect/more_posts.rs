@@ -116,3 +116,102 @@ fn apostrophes_of_web_pages() {
         );
     }
 }
+
+#[test]
+fn a_large_page_over_one_type_is_the_kernels_mistake() {
+    let said = flat(&post("sgx-huge-page-one-type"));
+    assert!(
+        said.contains("the map in the input has one type there"),
+        "{said}"
+    );
+    assert!(
+        said.contains("update the kernel; the map needs no change"),
+        "{said}"
+    );
+    let text = String::from_utf8(post("sgx-huge-page-one-type")).expect("text");
+    let over = text.replace("0x80200000-0x80400000", "0x88600000-0x88a00000");
+    let said = flat(over.as_bytes());
+    assert!(
+        said.contains("ranges of different types lie in that large page"),
+        "{said}"
+    );
+    // Inside one entry; and where an entry is missing, nothing is known.
+    let inside = text.replace("0x80200000-0x80400000", "0x89000000-0x89200000");
+    assert!(flat(inside.as_bytes()).contains("has one type there"));
+    let cut = text.replace(
+        "[    0.000591]   3: 0000000088800000-00000000ffffffff uncachable\n",
+        "",
+    );
+    assert!(
+        flat(cut.as_bytes()).contains("ranges of different types"),
+        "{cut}"
+    );
+    // From registers, too.
+    let line = "pmd_set_huge: Cannot satisfy [mem 0xc0000000-0xc0200000] with a huge-page mapping due to MTRR override.\n";
+    let table = "MTRR default type: write-back\nMTRR variable ranges enabled:\n  0 base 00C0000000 mask FFC0000000 uncachable\n  1 disabled\nx86/PAT: done\n";
+    assert!(flat(format!("{table}{line}").as_bytes()).contains("has one type there"));
+}
+
+#[test]
+fn options_that_lose_ram_are_blamed_before_firmware() {
+    let said = flat(&post("gentoo-uvesafb-three-boots"));
+    for part in [
+        "with the sizes on its command line (mtrr_gran_size=32M mtrr_chunk_size=128M)",
+        "fix: boot without these options first",
+        "a driver wanted write-combining for 0xd0000000-0xdfffffff",
+    ] {
+        assert!(said.contains(part), "{part}: {said}");
+    }
+    assert!(!said.contains("update the firmware"), "{said}");
+}
+
+#[test]
+fn all_of_iomem_tells_where_ram_ends() {
+    // A Dell's one range of 32 GiB, and 3.5 GiB of RAM: the answer found in that thread.
+    let want = ["--want", "0xe0000000+256M=WC"];
+    let input = post("ubuntu-dell-32gb-range");
+    let object = json(&want, &input);
+    let layout = object["want"]["layout"].as_array().expect("a layout");
+    let blocks: Vec<(&str, &str)> = layout
+        .iter()
+        .map(|pair| {
+            (
+                pair["base"].as_str().expect("base"),
+                pair["type"].as_str().expect("type"),
+            )
+        })
+        .collect();
+    let right = [
+        ("0x0", "WB"),
+        ("0x80000000", "WB"),
+        ("0xc0000000", "WB"),
+        ("0xdde00000", "UC"),
+        ("0xde000000", "UC"),
+        ("0xe0000000", "WC"),
+    ];
+    assert_eq!(blocks, right);
+    assert!(
+        !object["want"]["commands"]
+            .as_array()
+            .expect("commands")
+            .is_empty()
+    );
+    let (_, said) = run(&[&["--color=never"][..], &want[..]].concat(), &input);
+    let said = said.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(
+        said.contains("exactly it takes another default type (5 of 8 registers)"),
+        "{said}"
+    );
+    // Cut anywhere, RAM above 4 GiB may have been cut off.
+    let text = String::from_utf8(input).expect("text");
+    let lines: Vec<&str> = text.lines().collect();
+    let last = lines
+        .iter()
+        .rposition(|line| line.contains(" : "))
+        .expect("an entry");
+    for end in 5..=last + 1 {
+        let part = lines[..end].join("\n") + "\n";
+        let object = json(&want, part.as_bytes());
+        assert_ne!(object["want"]["way"], "relaxed", "{part}");
+    }
+}

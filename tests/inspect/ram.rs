@@ -112,3 +112,25 @@ fn ram_below_1_mib_is_no_repair_above() {
         assert!(object["repair"].is_null(), "{object}");
     }
 }
+
+#[test]
+fn a_map_that_a_count_bears_out_is_whole() {
+    // One range of 32 GiB over 3.5 GiB of RAM: nothing above 4 GiB matters.
+    let map = "BIOS-e820: [mem 0x0000000000100000-0x00000000ddabefff] usable\n";
+    let table = "MTRR default type: uncachable\nMTRR variable ranges enabled:\n  \
+        0 base 000000000 mask 800000000 write-back\n  1 base 0E0000000 mask FE0000000 uncachable\n  \
+        2 disabled\n  3 disabled\nx86/PAT: Configuration [0-7]: WB  WC  UC- UC  WB  WP  UC- WT\n";
+    let whole = flat(&format!("{map}{}{table}", count(0xddabf)));
+    assert!(whole.contains("(RAM in the dump ends below it)"), "{whole}");
+    for cut in [
+        format!("{map}{table}"),
+        format!("{map}{table}{}", count(0xddabf)),
+        format!("{map}{}{table}", count(0x120000)),
+    ] {
+        let said = flat(&cut);
+        assert!(
+            !said.contains("RAM in the dump ends below"),
+            "{cut}: {said}"
+        );
+    }
+}
