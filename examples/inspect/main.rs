@@ -100,6 +100,7 @@ mod read_pat;
 mod read_proc;
 mod read_ram;
 mod read_rdmsr;
+mod read_said;
 mod read_table;
 mod read_windbg;
 mod records;

@@ -14,6 +14,7 @@ use super::positional::Positional;
 use super::quote::quoted;
 use super::read_columns::Columns;
 use super::read_rdmsr::Asked;
+use super::read_said::{self, Unfinished};
 use super::regs::Variable;
 use super::repeats::Repeats;
 use super::states::{self, Kept};
@@ -90,6 +91,8 @@ pub struct Reader {
     pub registers_came: bool,
     /// /proc/iomem came as far as the devices below 4 GiB.
     pub iomem_passed: bool,
+    /// A line of the kernel that may go on.
+    pub unfinished: Option<Unfinished>,
     /// MiB of high memory that 32-bit Linux found.
     pub high_memory: u64,
     /// Up to this line, lines may belong to a list begun before.
@@ -139,7 +142,10 @@ impl Reader {
     /// Takes one line of the input.
     fn line(&mut self, bytes: &[u8], cut: bool) {
         self.dump.lines += 1;
-        let waiting = self.pending.is_some() || self.pat_goes_on.is_some() || self.unwrap.goes_on();
+        let waiting = self.pending.is_some()
+            || self.pat_goes_on.is_some()
+            || self.unwrap.goes_on()
+            || read_said::may_go_on(self, bytes);
         let in_list = waiting || self.dump.records <= self.list_until;
         if !in_list && !self.dump.first_line.is_empty() && !self.keys.may_matter(bytes) {
             self.pass(&String::from_utf8_lossy(bytes), cut);

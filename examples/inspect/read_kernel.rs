@@ -4,10 +4,8 @@
 use mtrr_pat::memtype::PatType;
 
 use super::dump::Vendor;
-use super::kernel_lines;
 use super::quote::quoted;
 use super::read::Reader;
-use super::subject::Subject;
 use super::system::System;
 use super::words::{self, Line};
 
@@ -18,7 +16,7 @@ pub fn line(reader: &mut Reader, line: &Line<'_>) -> bool {
         || pat(reader, line)
         || super::read_ram::line(reader, line)
         || machine(reader, line)
-        || complaint(reader, line)
+        || super::read_said::line(reader, line)
 }
 
 /// `TOM2: 0000000130000000 aka 4864M`: Linux prints it only with both TOM2 enables set. Xen has
@@ -58,7 +56,7 @@ fn tom2(reader: &mut Reader, line: &Line<'_>) -> bool {
 }
 
 /// "x86 PAT enabled: cpu 0, old .., new ..", "x86/PAT: Configuration [0-7]: WB .." and the like.
-fn pat(reader: &mut Reader, line: &Line<'_>) -> bool {
+pub fn pat(reader: &mut Reader, line: &Line<'_>) -> bool {
     if line.text.contains("PAT: Configuration") || line.text.contains("PAT configuration") {
         reader.registers_come();
     }
@@ -171,36 +169,4 @@ fn machine(reader: &mut Reader, line: &Line<'_>) -> bool {
 fn version(text: &str) -> Option<(u32, u32)> {
     let mut parts = text.split(|c: char| !c.is_ascii_digit());
     Some((parts.next()?.parse().ok()?, parts.next()?.parse().ok()?))
-}
-
-/// What the kernel itself has to say.
-fn complaint(reader: &mut Reader, line: &Line<'_>) -> bool {
-    let Some((at, subject)) = kernel_lines::subject(line.text) else {
-        return false;
-    };
-    if subject == Subject::Found {
-        // OpenBSD: "mtrr: Pentium Pro MTRR support, 8 var ranges, 88 fixed ranges".
-        let count = line
-            .after("MTRR support, ")
-            .and_then(|text| text.split(' ').next());
-        reader.dump.stated_count = count.and_then(|n| n.parse().ok());
-    }
-    if subject == Subject::MapCount {
-        // With TOP_MEM2 in force Linux counts one more.
-        let count = line.after("from ").and_then(|text| text.split(' ').next());
-        let count: Option<u8> = count.and_then(|n| n.parse().ok());
-        let count = count.map(|n| if n == 9 || n == 11 { n - 1 } else { n });
-        reader.dump.stated_count = count.or(reader.dump.stated_count);
-    }
-    if line.text.contains("all blank - virtualized system") {
-        let name = "the kernel says \"virtualized system\"";
-        reader.dump.hypervisor.get_or_insert(name.into());
-    }
-    reader.dump.incorrect_mask |= subject == Subject::IncorrectMask;
-    let text = kernel_lines::message(line.text, at);
-    if let Some(system) = System::of_words(subject, text) {
-        reader.dump.system = system;
-    }
-    reader.dump.hint(line.number, subject, text);
-    true
 }

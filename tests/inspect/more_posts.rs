@@ -215,3 +215,18 @@ fn all_of_iomem_tells_where_ram_ends() {
         assert_ne!(object["want"]["way"], "relaxed", "{part}");
     }
 }
+
+#[test]
+fn a_log_broken_by_mail_is_no_damaged_one() {
+    let said = flat(&post("dell9360-mail-66"));
+    assert!(
+        said.starts_with("Not known: no MTRR in the input"),
+        "{said}"
+    );
+    assert!(said.contains("boot with `mtrr=debug`"), "{said}");
+    assert!(
+        said.contains("slots 0-7: WB WC UC- UC WB WP UC- WT"),
+        "{said}"
+    );
+    assert!(!said.contains("partial"), "{said}");
+}
