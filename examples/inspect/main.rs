@@ -64,6 +64,7 @@ mod json_plan;
 mod json_text;
 mod json_type;
 mod kernel_bsd;
+mod kernel_clean_up;
 mod kernel_drivers;
 mod kernel_lines;
 mod kernel_map;

@@ -32,6 +32,7 @@ mod ram;
 mod readme;
 mod routing;
 mod states;
+mod systems;
 mod width;
 mod wrapped;
 
