@@ -83,6 +83,8 @@ pub struct Listing {
     pub debugger: bool,
     /// Its form leaves out what is off.
     pub used_only: bool,
+    /// Its form leaves open where it ends, whatever follows.
+    pub open_ended: bool,
     /// How many lines had been read with its last one.
     pub last_record: u64,
     /// How many ranges it has, where it says so: with default WB and with default UC.

@@ -60,7 +60,9 @@ impl Gaps {
                 "the input ends with variable range {last}: all that follows holds if none is cut off"
             ));
         }
-        let firmware = !dump.listing.every && !dump.listing.used_only && regs.cap.is_none();
+        let listing = &dump.listing;
+        let silent = !listing.every && !listing.used_only;
+        let firmware = (silent || listing.open_ended) && regs.cap.is_none();
         if !self.variable() && firmware && !list_ends_input && stated_length(regs, dump) == 0 {
             out.push(
                 "the table does not say how many variable ranges there are: all that follows holds \

@@ -192,6 +192,7 @@ fn slim_bootloader(reader: &mut Reader, line: &Line<'_>) -> bool {
     if let Some(text) = line.after("MTRRs......:") {
         reader.dump.cpu(cpu).enabled = Some(text.contains("Enabled"));
         reader.dump.listing.used_only = true;
+        reader.dump.listing.open_ended = true;
     } else if let Some(memtype) = line.after("Default....:").and_then(words::memtype) {
         reader.dump.cpu(cpu).default = Some(memtype);
     } else {
