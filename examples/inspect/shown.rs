@@ -80,6 +80,8 @@ impl Machine {
         } else if self.gaps.variable() && self.dump.listing.every {
             "give the whole of `dmesg` (the lines of the list have no \"MTRR\" in them for grep to \
              find), or /proc/mtrr"
+        } else if self.gaps.none_shown && self.dump.listing.lengths.is_some() {
+            "give the firmware's log to its end (coreboot: `cbmem -c`), or paste /proc/mtrr"
         } else if self.gaps.none_shown {
             self.dump.system.ask_for()
         } else {

@@ -71,6 +71,21 @@ fn a_list_without_its_heading() {
 }
 
 #[test]
+fn a_firmware_log_cut_before_its_ranges_asks_for_its_end() {
+    let text = "[DEBUG]  MTRR: Physical address space:\n\
+        [DEBUG]  0x0000000000000000 - 0x000000000009ffff size 0x000a0000 type 6\n\
+        [DEBUG]  apic_id 0x20: MTRR: Fixed MSR 0x250 0x0606060606060606\n\
+        [DEBUG]  apic_id 0x20 setup mtrr for CPU physical address size: 46 bits\n\
+        [DEBUG]  MTRR: default type WB/UC MTRR counts: 6/9.\n";
+    let said = flat(text.as_bytes());
+    assert!(
+        said.contains("fix: give the firmware's log to its end"),
+        "{said}"
+    );
+    assert!(!said.contains("dmesg"), "{said}");
+}
+
+#[test]
 fn the_tail_of_a_log_has_low_memory_counted() {
     let said = flat(&post("rtl8812au-tail"));
     assert!(said.contains("where RAM above 4 GiB ends"), "{said}");
