@@ -5,9 +5,9 @@ use mtrr_pat::memtype::MemType;
 use mtrr_pat::snapshot::Snapshot;
 
 use super::goal;
-use super::kernel_lines::Subject;
 use super::machine::{FOUR_GIB, Machine};
 use super::map::Map;
+use super::subject::Subject;
 
 impl Machine {
     /// Bytes of RAM that the kernel says it leaves out because they are not write-back.
@@ -52,6 +52,16 @@ impl Machine {
         acting.is_some_and(told)
     }
 
+    /// What of RAM is not known, in a few words; nothing where its end is.
+    pub fn ram_lacks(&self) -> Option<&'static str> {
+        let low = self.ram.is_empty() && self.dump.is_all_ram() == Some(false);
+        match (self.ram_told(), low) {
+            (true, _) => None,
+            (false, true) => Some("where RAM above 4 GiB ends"),
+            (false, false) => Some("where RAM is"),
+        }
+    }
+
     /// Where write-back memory ends, if the default type is another.
     fn write_back_end(&self, acting: &Snapshot) -> Option<u64> {
         let write_back = MemType::WriteBack.into();
@@ -63,6 +73,13 @@ impl Machine {
     /// Whether RAM really ends there: a page count may be that of low memory alone, and a memory
     /// map may be cut. Then there is write-back memory above 4 GiB of which it knows nothing.
     fn is_whole(&self, ram_end: u64, acting: &Snapshot) -> bool {
+        if self.dump.ram_whole && !self.ram.is_empty() {
+            return true;
+        }
+        let counted = self.ram.is_empty() || self.dump.ram_end == Some(ram_end);
+        if let (true, Some(all)) = (counted, self.dump.is_all_ram()) {
+            return all;
+        }
         if acting.def_type.memtype() == Ok(MemType::WriteBack) {
             return !self.ram.is_empty() || ram_end > FOUR_GIB;
         }

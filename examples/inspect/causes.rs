@@ -4,7 +4,7 @@ use std::mem::discriminant;
 
 use mtrr_pat::diagnose::{Finding, Kind, Place, Removal};
 
-use super::gaps::spans;
+use super::lacks::spans;
 use super::map;
 
 /// Most places that are listed.

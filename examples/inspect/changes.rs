@@ -8,9 +8,10 @@ use mtrr_pat::pat::Pat;
 use super::differs;
 use super::dump::{Dump, Listing};
 use super::fill;
-use super::machine::{self, Machine};
+use super::machine::Machine;
 use super::map::{self, Map};
 use super::regs::{Regs, Variable};
+use super::resolve;
 use super::states::State;
 
 /// The difference between two states.
@@ -104,7 +105,7 @@ fn as_machine(machine: &Machine, state: &State) -> Machine {
         proc_mtrr: None,
         ..machine.dump.clone()
     };
-    machine::resolve(dump, Some(machine.bits), None)
+    resolve::resolve(dump, Some(machine.bits), None)
 }
 
 fn between(from: Option<u64>, before: &Machine, after: &Machine) -> Option<Change> {

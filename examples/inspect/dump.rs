@@ -2,16 +2,19 @@
 
 use std::collections::BTreeMap;
 
+use mtrr_pat::memtype::PatType;
 use mtrr_pat::regs::MAX_VARIABLE;
 
 use super::codes::Codes;
 use super::digits::Digits;
-use super::kernel_lines::Subject;
 use super::kernel_map::KernelMap;
+use super::machine::FOUR_GIB;
 use super::page_types::PageTypes;
 use super::quote::quoted;
 use super::regs::{Regs, Variable};
 use super::states::State;
+use super::subject::Subject;
+use super::system::System;
 
 /// Most CPUs kept of one input.
 pub const MAX_CPUS: usize = 4096;
@@ -57,6 +60,18 @@ pub enum Vendor {
     Amd,
 }
 
+/// What a kernel counted whose count is the end of RAM.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Counted {
+    /// All RAM, or that below 4 GiB.
+    #[default]
+    Either,
+    /// All of it.
+    All,
+    /// What is below 4 GiB, and there is more above.
+    Low,
+}
+
 /// The list of variable ranges, as an input gives it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Listing {
@@ -68,6 +83,8 @@ pub struct Listing {
     pub debugger: bool,
     /// Its form leaves out what is off.
     pub used_only: bool,
+    /// Its form leaves open where it ends, whatever follows.
+    pub open_ended: bool,
     /// How many lines had been read with its last one.
     pub last_record: u64,
     /// How many ranges it has, where it says so: with default WB and with default UC.
@@ -105,10 +122,14 @@ pub struct Dump {
     pub records: u64,
     /// Usable RAM, half-open.
     pub ram: Vec<(u64, u64)>,
+    /// The map of usable RAM is in the input to its end.
+    pub ram_whole: bool,
     /// What the kernel turned from usable to reserved, half-open.
     pub given_up: Vec<(u64, u64)>,
-    /// End of RAM from a page count (`last_pfn`).
+    /// End of RAM from a page count (`last_pfn`), the highest of the input.
     pub ram_end: Option<u64>,
+    /// What that count is known to be of.
+    pub counted: Counted,
     /// The layout in /proc/mtrr, when a more exact table was in the input too.
     pub proc_mtrr: Option<BTreeMap<u8, Variable>>,
     /// How often each range of /proc/mtrr is in use, where that is more than once.
@@ -121,6 +142,8 @@ pub struct Dump {
     pub no_pat: bool,
     /// The input says it comes from a virtual machine, in these words.
     pub hypervisor: Option<String>,
+    /// Which kernel wrote it.
+    pub system: System,
     /// Who made the processor.
     pub vendor: Vendor,
     /// By CPU number: package and core.
@@ -209,9 +232,40 @@ impl Dump {
         }
     }
 
+    /// Whether the PAT that the kernel wrote has a write-combining slot.
+    pub fn kernels_pat_combines(&self) -> bool {
+        let combining = PatType::WriteCombining.raw();
+        let slots = self.pat_after.map(u64::to_le_bytes);
+        slots.is_some_and(|slots| slots.contains(&combining))
+    }
+
+    /// The sizes with which the command line asks for another arrangement of the ranges.
+    pub fn clean_up_sizes(&self) -> Option<String> {
+        let sized = |word: &&String| {
+            word.starts_with("mtrr_gran_size=") || word.starts_with("mtrr_chunk_size=")
+        };
+        let sizes: Vec<&str> = self
+            .options
+            .iter()
+            .filter(sized)
+            .map(String::as_str)
+            .collect();
+        (!sizes.is_empty()).then(|| sizes.join(" "))
+    }
+
     /// The end of RAM, from the RAM map or a page count.
     pub fn ram_top(&self) -> Option<u64> {
         self.ram.iter().map(|range| range.1).max().or(self.ram_end)
+    }
+
+    /// Whether RAM is known to end at `ram_end`, or known not to.
+    pub fn is_all_ram(&self) -> Option<bool> {
+        match (self.counted, self.ram_end) {
+            (_, Some(end)) if end > FOUR_GIB => Some(true),
+            (Counted::All, _) => Some(true),
+            (Counted::Low, _) => Some(false),
+            (Counted::Either, _) => None,
+        }
     }
 
     /// Whether the input held anything this tool can use.

@@ -1,19 +1,13 @@
 //! What is wrong, worst first: the library's findings, and what the input itself tells.
 
-use std::ops::Range;
-
-use mtrr_pat::diagnose::{self, Context, Kind, diagnose};
-use mtrr_pat::ranges::FIXED_END;
-use mtrr_pat::snapshot::Snapshot;
-
 use super::causes;
 use super::changes::{self, Change};
-use super::differs;
-use super::gaps::{Whole, spans};
-use super::kernel_lines::Subject;
+use super::gaps::Whole;
 use super::kernel_says;
-use super::known;
+use super::lacks::spans;
 use super::machine::Machine;
+use super::register_findings;
+use super::subject::Subject;
 
 /// How bad a finding is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -56,12 +50,16 @@ pub struct Finding {
 
 /// All findings, worst and largest first.
 pub fn all(machine: &Machine, changes: &[Change]) -> Vec<Finding> {
-    let mut findings = of_registers(machine);
+    let mut findings = register_findings::all(machine);
     findings.extend(of_input(machine));
     findings.extend(incomplete(machine));
     findings.extend(changes.iter().map(changed));
     join_lost_ram(machine, &mut findings);
-    findings.sort_by_key(|finding| (finding.severity, std::cmp::Reverse(finding.bytes)));
+    findings.sort_by_key(|finding| {
+        // What a line says goes before a line that could not be read to its end.
+        let broken = finding.kind == "unreadable-line";
+        (finding.severity, broken, std::cmp::Reverse(finding.bytes))
+    });
     if machine.boot().is_some_and(|boot| boot.cap.is_none()) {
         // What the input does say is the answer; what it lacks comes last.
         findings.sort_by_key(|finding| finding.kind == "incomplete");
@@ -84,126 +82,6 @@ fn join_lost_ram(machine: &Machine, findings: &mut Vec<Finding>) {
         let start = format!("line {}, the kernel says", said.line);
         findings.retain(|finding| !finding.text.starts_with(&start));
     }
-}
-
-/// What the library says of the registers.
-fn of_registers(machine: &Machine) -> Vec<Finding> {
-    let cpus: Vec<Snapshot> = machine.cpus.iter().map(|(_, snapshot)| *snapshot).collect();
-    // Where the fixed ranges are not known, neither is the type of RAM below 1 MiB.
-    let floor = if machine.fixed_known { 0 } else { FIXED_END };
-    let ram: Vec<Range<u64>> = machine
-        .ram
-        .iter()
-        .map(|(start, end)| (*start).max(floor)..*end)
-        .filter(|range| range.start < range.end)
-        .collect();
-    let mut context = match machine.dump.hypervisor {
-        Some(_) => Context::hypervisor(),
-        None => Context::bare_metal(),
-    };
-    if !ram.is_empty() {
-        context = context.with_ram(&ram);
-    }
-    let given_up: Vec<Range<u64>> = machine
-        .dump
-        .given_up
-        .iter()
-        .map(|(start, end)| *start..*end)
-        .collect();
-    context = context.with_given_up(&given_up);
-    context = context.with_routing(&machine.routing);
-    let doubt = machine.doubt();
-    let mut findings = Vec::new();
-    diagnose(&cpus, &context, &mut |finding| {
-        if known::borne_out(machine, &doubt, &finding) {
-            findings.push(finding);
-        }
-    });
-    causes::without_consequences(&mut findings);
-    let groups = causes::grouped(findings);
-    groups
-        .iter()
-        .filter_map(|group| of_group(machine, &cpus, group))
-        .collect()
-}
-
-/// One finding for all in a group.
-fn of_group(machine: &Machine, cpus: &[Snapshot], group: &[diagnose::Finding]) -> Option<Finding> {
-    let mut finding = translated(machine, cpus, group.first()?);
-    let others = group.len() - 1;
-    if others > 0 {
-        (finding.range, finding.bytes) = causes::extent(group);
-        finding.text = causes::together(group).unwrap_or_else(|| match others {
-            1 => format!("{} (and one more like it)", finding.text),
-            _ => format!("{} (and {others} more like it)", finding.text),
-        });
-    }
-    Some(finding)
-}
-
-fn translated(machine: &Machine, cpus: &[Snapshot], finding: &diagnose::Finding) -> Finding {
-    Finding {
-        severity: match finding.severity {
-            diagnose::Severity::Error => Severity::Error,
-            diagnose::Severity::Warning => Severity::Warning,
-            diagnose::Severity::Info => Severity::Info,
-        },
-        kind: kebab(&format!("{:?}", finding.kind)),
-        range: finding.extent.map(|extent| (extent.start, extent.end - 1)),
-        bytes: finding.bytes(),
-        text: match finding.kind {
-            Kind::CpuDiffers { cpu, .. } => cpu_text(machine, diagnose::alike(cpus, cpu), finding),
-            Kind::RoutingDiffers { cpu, .. } => cpu_text(
-                machine,
-                diagnose::routed_alike(&machine.routing, cpu),
-                finding,
-            ),
-            Kind::NoFreePair { .. } if !machine.count_known => {
-                format!("{finding} (if no more exist: the dump does not say)")
-            }
-            _ => format!("{finding}{}", known::condition(machine, finding)),
-        },
-        fix: finding.fix().to_string(),
-    }
-}
-
-/// The finding with the CPUs' own numbers and cores in place of places in a list.
-fn cpu_text(
-    machine: &Machine,
-    places: impl Iterator<Item = usize>,
-    finding: &diagnose::Finding,
-) -> String {
-    let text = finding.to_string();
-    let numbers: Vec<u32> = places
-        .filter_map(|place| machine.cpus.get(place).map(|(number, _)| *number))
-        .collect();
-    let boot = machine.cpus.first().map_or(0, |(number, _)| *number);
-    let word = if numbers.len() == 1 {
-        "differs"
-    } else {
-        "differ"
-    };
-    match text.split_once(" from CPU 0 ") {
-        Some((_, rest)) => {
-            format!(
-                "{} {word} from CPU {boot} {rest}",
-                differs::named(machine, &numbers)
-            )
-        }
-        None => text,
-    }
-}
-
-/// `RamNotWriteBack { .. }` as `ram-not-write-back`.
-fn kebab(name: &str) -> String {
-    let mut out = String::new();
-    for c in name.chars().take_while(char::is_ascii_alphanumeric) {
-        if c.is_ascii_uppercase() && !out.is_empty() {
-            out.push('-');
-        }
-        out.push(c.to_ascii_lowercase());
-    }
-    out
 }
 
 /// What the input lacks, unless it is no more than lines that could not be read.
@@ -290,7 +168,7 @@ fn no_register(machine: &Machine) -> Finding {
         .iter()
         .any(|hint| hint.subject == Subject::MapCount);
     Finding {
-        severity: match kernel_says::log_alone(dump) {
+        severity: match kernel_says::wants_registers(dump) {
             true => Severity::Warning,
             false => Severity::Info,
         },
@@ -300,10 +178,7 @@ fn no_register(machine: &Machine) -> Finding {
         text: "no MTRR in the input, so the map is not known".into(),
         fix: match linux || dump.new_linux {
             true => "boot with `mtrr=debug` and give the log again, or paste /proc/mtrr",
-            false => {
-                "paste /proc/mtrr, or the whole of `dmesg` (Linux 6.5 and later: booted with \
-                 `mtrr=debug`)"
-            }
+            false => dump.system.ask_for(),
         }
         .into(),
     }

@@ -122,90 +122,10 @@ impl Gaps {
     pub fn variable(&self) -> bool {
         !self.missing.is_empty() || self.none_shown || self.breaks_off.is_some()
     }
-
-    /// What is missing, in a few words: "variable ranges 0-2".
-    pub fn named(&self) -> String {
-        if self.none_shown {
-            return "the variable ranges".into();
-        }
-        let mut parts = Vec::new();
-        if !self.missing.is_empty() {
-            let word = match self.missing.as_slice() {
-                [_] => "variable range",
-                _ => "variable ranges",
-            };
-            parts.push(format!("{word} {}", spans(&self.missing)));
-        }
-        if let Some(next) = self.breaks_off {
-            parts.push(format!(
-                "what comes after variable range {}",
-                next.saturating_sub(1)
-            ));
-        }
-        parts.join(" and ")
-    }
-
-    /// What is seen to be missing, in sentences.
-    pub fn lacks(&self, dump: &Dump) -> Vec<String> {
-        let mut out = Vec::new();
-        if self.variable() {
-            let one = self.missing.len() + usize::from(self.breaks_off.is_some()) == 1;
-            let verb = if one && !self.none_shown { "is" } else { "are" };
-            let hint = match dump.listing.used_only {
-                true => " (off, or the line is missing)",
-                false => "",
-            };
-            out.push(format!("{} {verb} not in the input{hint}", self.named()));
-        }
-        if self.top_mem2 {
-            out.push(
-                "an AMD processor, and SYSCFG is not in the input: TOP_MEM2 may make memory above \
-                 4 GiB write-back (Linux prints a TOM2 line then)"
-                    .into(),
-            );
-        }
-        out
-    }
-
-    /// What is missing or may be, and what follows from that, in sentences.
-    pub fn sentences(&self, regs: &Regs, dump: &Dump) -> Vec<String> {
-        let mut out = self.lacks(dump);
-        let list_ends_input =
-            dump.listing.last_record > 0 && dump.records <= dump.listing.last_record;
-        if !self.variable() && self.count.is_none() && list_ends_input {
-            let last = regs.variable.keys().next_back().copied().unwrap_or(0);
-            out.push(format!(
-                "the input ends with variable range {last}: all that follows holds if none is cut off"
-            ));
-        }
-        let firmware = !dump.listing.every && !dump.listing.used_only && regs.cap.is_none();
-        if !self.variable() && firmware && !list_ends_input && stated_length(regs, dump) == 0 {
-            out.push(
-                "the table does not say how many variable ranges there are: all that follows holds \
-                 if none is cut off"
-                    .into(),
-            );
-        }
-        if !self.beyond.is_empty() {
-            out.push(format!(
-                "MTRRCAP says that {} variable ranges exist: {} in the input do not count",
-                self.count.unwrap_or(0),
-                spans(&self.beyond)
-            ));
-        }
-        let on = regs
-            .variable
-            .values()
-            .any(|e| matches!(e, Variable::Range { .. }));
-        if regs.enabled.is_none() && !on {
-            out.push("assumed: the MTRRs are on (the input does not say)".into());
-        }
-        out
-    }
 }
 
 /// How many ranges coreboot says that its table has; 0 where it does not.
-fn stated_length(regs: &Regs, dump: &Dump) -> u8 {
+pub fn stated_length(regs: &Regs, dump: &Dump) -> u8 {
     let length = match (dump.listing.lengths, regs.default) {
         (Some((wb, _)), Some(6)) => wb,
         (Some((_, uc)), Some(0)) => uc,
@@ -263,31 +183,10 @@ fn hides_top_mem2(regs: &Regs, dump: &Dump, bits: u8) -> bool {
         (None, top) => top.is_none_or(|top| top > FOUR_GIB),
     };
     let low_ram = dump.ram_top().is_some_and(|end| end <= FOUR_GIB);
+    let low_ram = low_ram && (!dump.ram.is_empty() || dump.is_all_ram() != Some(false));
     let default_back = regs.default == Some(MemType::WriteBack.raw());
     let on = regs.enabled != Some(false) && !default_back;
     amd && may_act && dump.hypervisor.is_none() && !high && !low_ram && on
-}
-
-/// `0-2, 5`
-pub fn spans(numbers: &[u8]) -> String {
-    let mut out: Vec<(u8, u8)> = Vec::new();
-    for number in numbers {
-        match out.last_mut() {
-            Some(last) if last.1 + 1 == *number => last.1 = *number,
-            _ => out.push((*number, *number)),
-        }
-    }
-    let parts: Vec<String> = out
-        .into_iter()
-        .map(|(a, b)| {
-            if a == b {
-                a.to_string()
-            } else {
-                format!("{a}-{b}")
-            }
-        })
-        .collect();
-    parts.join(", ")
 }
 
 /// Sub-ranges below 1 MiB whose type the fixed ranges decide and the dump does not show, half-open.
@@ -308,15 +207,4 @@ pub fn unknown_fixed(regs: &Regs) -> Vec<(u64, u64)> {
         }
     }
     out
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn numbers_are_joined_to_spans() {
-        assert_eq!(spans(&[0, 1, 2, 5]), "0-2, 5");
-        assert_eq!(spans(&[7]), "7");
-    }
 }

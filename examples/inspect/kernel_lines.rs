@@ -1,72 +1,8 @@
-//! What kernels say about memory types, by text, and what each line is about. Linux since 2.4, Xen,
-//! FreeBSD, OpenBSD; X servers and drivers too.
+//! What kernels say about memory types, by text, and what each line is about: Linux since 2.4, Xen,
+//! FreeBSD, OpenBSD, NetBSD, Windows. What drivers say comes after that.
 
-/// What a line is about: lines of one subject make one finding.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Subject {
-    /// RAM that the kernel gave up because no range makes it write-back.
-    Trimmed,
-    /// CPUs that came up with other registers than the first.
-    Inconsistent,
-    /// A mask for another address width.
-    IncorrectMask,
-    /// A register that could not be written.
-    WriteRefused,
-    /// The MTRRs are off, or there are none.
-    Off,
-    /// No range is write-back.
-    AllBlank,
-    /// The kernel works with a map it was given.
-    ReadOnly,
-    /// The kernel's own map could not be kept.
-    MapLost,
-    /// RdMem and WrMem of the fixed ranges are open.
-    DramModify,
-    /// The kernel re-arranged the ranges.
-    CleanedUp,
-    /// The kernel found no better arrangement.
-    CleanUpFailed,
-    /// A range of another type is where a new one was wanted.
-    Refused,
-    /// All ranges are in use.
-    NoneFree,
-    /// A request that no range can express.
-    NotExpressible,
-    /// Write-combining is not to be had.
-    NoWriteCombining,
-    /// A range was to be removed that is not there.
-    NotThere,
-    /// A driver has to do without write-combining.
-    DriverWithout,
-    /// The same, on a kernel without PAT: else it would not have tried.
-    DriverWithoutPat,
-    /// Two mappings of one memory with different types.
-    Conflict,
-    /// A large page over two types.
-    HugePage,
-    /// The PAT is not used.
-    NoPat,
-    /// The PAT holds zero.
-    PatZero,
-    /// The PAT is there on some CPUs.
-    PatDiffers,
-    /// Linux 6.5 and later: how many ranges, but not which.
-    MapCount,
-    /// A guest's memory type meets another one of the host.
-    HostDecides,
-    /// A guest wrote what the hypervisor does not take.
-    GuestRefused,
-    /// A driver that runs without PAT only.
-    NeedsNoPat,
-    /// Registers of the K6's kind.
-    OldMtrr,
-    /// More variable ranges than the kernel has room for.
-    TooMany,
-    /// VirtualBox made the guest's ranges.
-    VirtualBox,
-    /// The kernel found the MTRRs.
-    Found,
-}
+use super::driver_lines;
+use super::subject::Subject;
 
 /// Texts in lines, most telling first where a line has several.
 const KNOWN: &[(&str, Subject)] = &[
@@ -140,13 +76,6 @@ const KNOWN: &[(&str, Subject)] = &[
     ("mtrr: reg: %has count=0", Subject::NotThere),
     ("mtrr: MTRR %not used", Subject::NotThere),
     ("mtrr: register: %too big", Subject::NotThere),
-    ("MTRR allocation failed", Subject::DriverWithout),
-    ("Failed to add WC MTRR", Subject::DriverWithoutPat),
-    (
-        "Failed to set up write-combining range",
-        Subject::DriverWithout,
-    ),
-    ("could not enable write combining", Subject::DriverWithout),
     ("conflicting memory types", Subject::Conflict),
     ("memtype_reserve failed", Subject::Conflict),
     ("reserve_memtype failed", Subject::Conflict),
@@ -156,9 +85,15 @@ const KNOWN: &[(&str, Subject)] = &[
     ("ioremap_change_attr failed", Subject::Conflict),
     ("freeing invalid memtype", Subject::Conflict),
     ("ioremap error for 0x%requested", Subject::Conflict),
+    (
+        "Cannot satisfy %with a huge-page mapping due to MTRR",
+        Subject::HugePage,
+    ),
     ("with a huge-page mapping due to MTRR", Subject::HugePage),
+    // ivtv's and others, before what the kernel says.
     ("needs PAT disabled, boot with nopat", Subject::NeedsNoPat),
     ("PAT support disabled by the firmware", Subject::PatZero),
+    ("PAT MSR is 0, disabled", Subject::PatZero),
     ("PAT support disabled", Subject::NoPat),
     ("PAT disabled", Subject::NoPat),
     (
@@ -189,7 +124,8 @@ const KNOWN: &[(&str, Subject)] = &[
 
 /// What `line` is about, and where the text begins that says so.
 pub fn subject(line: &str) -> Option<(usize, Subject)> {
-    KNOWN.iter().find_map(|(text, subject)| {
+    let known = KNOWN.iter().chain(driver_lines::KNOWN);
+    let mut found = known.filter_map(|(text, subject)| {
         let mut parts = text.split('%');
         let first = parts.next()?;
         let at = line.find(first)?;
@@ -198,7 +134,8 @@ pub fn subject(line: &str) -> Option<(usize, Subject)> {
             rest = rest.get(rest.find(part)? + part.len()..)?;
         }
         Some((at, *subject))
-    })
+    });
+    found.next()
 }
 
 /// The kernel's own words in a line: without prefix, quote marks and tags.

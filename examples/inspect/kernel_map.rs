@@ -44,6 +44,19 @@ impl KernelMap {
         }
     }
 
+    /// Whether `start..end` lies in one entry, or touches none and has the default type.
+    pub fn one_type(&self, start: u64, end: u64) -> bool {
+        let mut touched = self
+            .entries
+            .values()
+            .filter(|entry| entry.start < end && start < entry.end);
+        match (touched.next(), touched.next()) {
+            (None, _) => self.missing().is_empty(),
+            (Some(entry), None) => entry.start <= start && end <= entry.end,
+            _ => false,
+        }
+    }
+
     /// Gives `regs` the fixed ranges it lacks: entries inside the first MiB that are counted as
     /// such, or all of them where none reaches beyond it.
     pub fn fill_fixed(&self, regs: &mut Regs) {

@@ -1,17 +1,12 @@
 //! What a kernel's line means, where the rest of the log does not matter.
 
 use super::findings::Severity;
-use super::kernel_lines::Subject;
 use super::kernel_says::Answer;
+use super::subject::Subject;
 
 /// How bad `subject` is, what it means, what to do.
 pub fn answer(subject: Subject) -> Answer {
     let (severity, meaning, fix) = match subject {
-        Subject::Inconsistent => (
-            Severity::Warning,
-            "firmware programmed CPUs differently; the kernel put it right for itself",
-            "update the firmware, and look again after sleep (S3), when firmware runs again",
-        ),
         Subject::IncorrectMask => (
             Severity::Warning,
             "a mask is made for fewer address bits than the processor reports",
@@ -58,12 +53,6 @@ pub fn answer(subject: Subject) -> Answer {
         Subject::NotThere => (
             Severity::Info,
             "a range was to be removed that is not in use, often because adding it had failed",
-            "",
-        ),
-        Subject::HugePage => (
-            Severity::Info,
-            "ranges of different types lie in that large page, so the kernel maps it in small \
-             ones: a little slower, nothing else",
             "",
         ),
         Subject::NoPat => (
@@ -117,6 +106,40 @@ pub fn answer(subject: Subject) -> Answer {
             "VirtualBox gave the guest MTRRs for its RAM; its log says how many, not which: the \
              guest's kernel shows them, and memory's real type is the host's",
             "",
+        ),
+        Subject::DriverWith => (
+            Severity::Info,
+            "a driver asked for a write-combining range of its own and says it has one (some say so \
+             whether or not they got it)",
+            "see whether /proc/mtrr (FreeBSD: `memcontrol list`) has it",
+        ),
+        Subject::PageType => (
+            Severity::Warning,
+            "the graphics driver wanted RAM for its card with another type than write-back, and the \
+             kernel could not change it: slower, or too little memory for the card",
+            "look for \"conflicting memory types\" and for lack of memory before it; the MTRRs have \
+             no part in it",
+        ),
+        Subject::MappedRam => (
+            Severity::Warning,
+            "a driver wanted to map RAM as if it were a device's: the kernel refuses, since RAM is \
+             mapped write-back already and has one type only. The address is wrong, or e820 calls \
+             RAM what firmware meant for a device",
+            "report it to who makes the driver or the firmware (a frame buffer in RAM has to be \
+             reserved in e820)",
+        ),
+        Subject::BadOption => (
+            Severity::Info,
+            "the driver's mtrr= option knows two values: 3 asks for a write-combining range, 0 for \
+             none; this one counts as none",
+            "give mtrr:3, or leave the option out where the kernel has PAT",
+        ),
+        Subject::Nvidia => (
+            Severity::Info,
+            "a line of NVIDIA's driver that is not about memory types: an Xid is an error of the \
+             card or of a program on it",
+            "look it up in NVIDIA's list of Xid errors; lines with \"x86/PAT\" or \"mtrr\" around it \
+             would show whether memory types have a part in it",
         ),
         _ => (Severity::Info, "the kernel uses the MTRRs", ""),
     };

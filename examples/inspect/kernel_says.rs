@@ -1,10 +1,17 @@
 //! What the lines of a kernel mean, and what to do about them.
 
+use mtrr_pat::ranges::FIXED_END;
+
 use super::dump::{Dump, Hint};
 use super::findings::{Finding, Severity};
-use super::kernel_lines::Subject;
+use super::kernel_bsd;
+use super::kernel_clean_up;
+use super::kernel_drivers;
+use super::kernel_pages;
 use super::kernel_plain;
 use super::machine::Machine;
+use super::subject::Subject;
+use super::system::System;
 use super::words;
 
 /// One finding for each subject that the kernel had something to say about.
@@ -17,6 +24,7 @@ pub fn findings(machine: &Machine) -> Vec<Finding> {
         .iter()
         .copied()
         .filter(|subject| !follows(*subject, &subjects))
+        .filter(|subject| *subject != Subject::Nvidia || machine.has_nothing_else())
         // Refused mappings that are told in full need no second finding.
         .filter(|subject| {
             *subject != Subject::Conflict || machine.dump.page_types.refused.is_empty()
@@ -38,6 +46,9 @@ fn follows(subject: Subject, all: &[Subject]) -> bool {
         // These lines come before either end of the clean-up.
         Subject::CleanUpFailed => has(Subject::CleanedUp),
         Subject::NoPat => has(Subject::Off),
+        Subject::PageType | Subject::MappedRam | Subject::Aperture => has(Subject::Conflict),
+        // Its other lines say nothing of memory types: only where there is nothing else to say.
+        Subject::Nvidia => all.len() > 1,
         _ => false,
     }
 }
@@ -78,118 +89,88 @@ fn meaning(machine: &Machine, subject: Subject, first: &Hint) -> Answer {
             .any(|hint| hint.subject == subject)
     };
     match subject {
-        Subject::Trimmed => trimmed(machine, first, has(Subject::CleanedUp)),
-        Subject::Refused => refused(first),
-        Subject::NoneFree => none_free(machine),
-        Subject::DriverWithout => driver_without(),
+        Subject::Trimmed => kernel_clean_up::trimmed(machine, first, has(Subject::CleanedUp)),
+        Subject::Refused => kernel_drivers::refused(first),
+        Subject::NoneFree => kernel_drivers::none_free(machine),
+        Subject::DriverWithout => kernel_drivers::driver_without(),
         Subject::Off => off(machine),
-        Subject::CleanUpFailed => clean_up_failed(&machine.dump),
-        Subject::Conflict => conflict(first),
-        Subject::NotExpressible => not_expressible(first),
+        Subject::CleanUpFailed => kernel_clean_up::clean_up_failed(&machine.dump),
+        Subject::Conflict => kernel_pages::conflict(first),
+        Subject::NotExpressible => kernel_drivers::not_expressible(first),
         Subject::MapCount => map_count(machine),
-        Subject::CleanedUp => cleaned_up(&machine.dump),
+        Subject::CleanedUp => kernel_clean_up::cleaned_up(&machine.dump),
+        Subject::BsdWithout => kernel_bsd::without(first),
+        Subject::Aperture => kernel_pages::aperture(),
+        Subject::SendBuffers => kernel_drivers::send_buffers(first),
+        Subject::NvidiaTypes => kernel_pages::nvidia(first),
+        Subject::Found => found(machine),
+        Subject::Inconsistent => inconsistent(machine),
+        Subject::HugePage => huge_page(machine, first),
+        Subject::Tested => tested(first),
+        Subject::BsdTool => kernel_bsd::tool(first),
+        Subject::TakenAway => kernel_drivers::taken_away(first),
         _ => kernel_plain::answer(subject),
     }
 }
 
-/// How the kernel is kept from re-arranging the ranges.
-fn without_clean_up(dump: &Dump) -> &'static str {
-    match dump
-        .options
-        .iter()
-        .any(|word| word == "enable_mtrr_cleanup")
-    {
-        true => "boot without enable_mtrr_cleanup, which is on the command line in the log",
-        false => "boot with disable_mtrr_cleanup",
-    }
-}
-
-/// RAM given up: by whose fault.
-fn trimmed(machine: &Machine, first: &Hint, cleaned_up: bool) -> Answer {
-    let much = match first.text.contains("losing") {
-        true => "that much",
-        false => "some",
-    };
-    let which = match machine.map_known() && !machine.gaps.variable() {
-        true => "",
-        false => "; which it is, the registers would tell",
-    };
-    let (meaning, fix) = if !cleaned_up {
-        (
-            format!(
-                "no range makes {much} RAM write-back, and the kernel gave it up rather than run \
-                 slowly in it; the rest of the RAM is covered"
-            ),
-            "update the firmware; or add a range that makes it write-back, and boot with \
-             disable_mtrr_trim",
-        )
-    } else {
-        (
-            "the kernel re-arranged the ranges itself (mtrr_cleanup) and left RAM out: the kernel's \
-             doing, not the firmware's"
-                .to_string(),
-            without_clean_up(&machine.dump),
-        )
-    };
-    (Severity::Warning, format!("{meaning}{which}"), fix.into())
-}
-
-/// `type mismatch for e0000000,10000000 old: write-back new: write-combining`, `overlaps existing`.
-fn refused(first: &Hint) -> Answer {
-    let text = &first.text;
-    let after = |key: &str| text.split(key).nth(1).map(str::trim_start);
-    let pair = after("mismatch for").or_else(|| after("mtrr:"));
-    let pair = pair.and_then(|pair| pair.split_whitespace().next());
-    let pair = pair.and_then(|pair| pair.split_once(','));
-    let range = pair.and_then(|(base, size)| Some((words::hex(base)?, words::hex(size)?)));
-    let name = |key: &str| after(key).and_then(|rest| rest.split_whitespace().next());
-    let (old, new) = (name("old:"), name("new:"));
-    let range = range.filter(|(base, size)| *size > 0 && base.checked_add(*size).is_some());
-    let wanted = match (range, new) {
-        (Some((base, size)), Some(new)) => {
-            format!(
-                "a driver wanted {new} for {base:#x}-{:#x}",
-                base + (size - 1)
-            )
-        }
-        (Some((base, size)), None) => {
-            format!("a driver wanted {base:#x}-{:#x}", base + (size - 1))
-        }
-        _ => "a driver wanted a range".into(),
-    };
-    let there = match old {
-        Some(old) => format!("a {old} range already covers it"),
-        None => "another range is in the way".into(),
-    };
-    let fix = match range {
-        Some((base, size)) => format!(
-            "nothing, where page tables do it (\"x86 PAT enabled\"); else see what it costs: \
-             --want {base:#x}+{size:#x}=WC"
+fn inconsistent(machine: &Machine) -> Answer {
+    let (put_right, fix) = match machine.dump.system {
+        System::Windows => (
+            "Windows tells its debugger so",
+            "update the firmware (of a virtual machine: the one it starts with)",
         ),
-        None => "nothing, where page tables do it (\"x86 PAT enabled\")".into(),
+        _ => (
+            "the kernel put it right for itself",
+            "update the firmware, and look again after sleep (S3), when firmware runs again",
+        ),
     };
-    let meaning = format!("{wanted}, {there}, so it was refused; {HARMLESS}");
-    (Severity::Info, meaning, fix)
+    let meaning = format!("firmware programmed CPUs differently; {put_right}");
+    (Severity::Warning, meaning, fix.into())
 }
 
-/// Why a driver without its range is no worse off.
-const HARMLESS: &str = "with PAT, which every kernel since about 2008 uses, drivers get \
-    write-combining through page tables, and this is harmless";
-
-fn none_free(machine: &Machine) -> Answer {
-    let fix = if machine.map_known() {
-        "nothing, where page tables do it; else free one: see the layout, and --want for the range"
-    } else {
-        "nothing, where page tables do it; else paste /proc/mtrr to see which could be freed"
+/// `Cannot satisfy [mem 0x80200000-0x80400000] with a huge-page mapping due to MTRR override`.
+fn huge_page(machine: &Machine, first: &Hint) -> Answer {
+    let range = first
+        .text
+        .split("[mem ")
+        .nth(1)
+        .and_then(|rest| rest.split(']').next());
+    let range = range.and_then(|range| range.split_once('-'));
+    let range = range.and_then(|(a, b)| Some((words::hex(a)?, words::hex(b)?)));
+    let uniform = range.is_some_and(|(start, end)| machine.has_one_type(start, end));
+    let (meaning, fix) = match uniform {
+        true => (
+            "the map in the input has one type there, so a large page would do: the kernel looks \
+             the type up wrongly, and maps it in small pages: a little slower, nothing else",
+            "update the kernel; the map needs no change",
+        ),
+        false => (
+            "ranges of different types lie in that large page, so the kernel maps it in small \
+             ones: a little slower, nothing else",
+            "",
+        ),
     };
-    let meaning = format!("a driver wanted a range and all are in use; {HARMLESS}");
-    (Severity::Info, meaning, fix.into())
+    (Severity::Info, meaning.into(), fix.into())
 }
 
-fn driver_without() -> Answer {
-    let meaning = format!("a driver got no write-combining range; {HARMLESS}");
-    let fix = "look for \"type mismatch\" or \"no more MTRRs\" before it, which say why";
-    (Severity::Info, meaning, fix.into())
+/// fwts: `Memory range 0x1000 to 0x8dfff (System RAM) has incorrect attribute`.
+fn tested(first: &Hint) -> Answer {
+    let end = first
+        .text
+        .split(" to ")
+        .nth(1)
+        .and_then(|rest| rest.split(' ').next());
+    if end.and_then(words::hex).is_some_and(|end| end < FIXED_END) {
+        let meaning = "fwts looks at /proc/mtrr, which has the variable ranges alone: below 1 MiB \
+                       the fixed ranges decide, so this says nothing about the memory there";
+        return (Severity::Info, meaning.into(), "nothing".into());
+    }
+    let meaning = "fwts compares /proc/iomem with /proc/mtrr, and takes what no range covers for \
+                   uncached: right where that is the default type, wrong for all RAM where \
+                   firmware made the default write-back";
+    let fix = "see the default type (`dmesg | grep \"MTRR default type\"`), then whether a range \
+               covers that memory: paste /proc/mtrr";
+    (Severity::Warning, meaning.into(), fix.into())
 }
 
 fn off(machine: &Machine) -> Answer {
@@ -204,109 +185,6 @@ fn off(machine: &Machine) -> Answer {
     (Severity::Warning, meaning.into(), fix.into())
 }
 
-fn clean_up_failed(dump: &Dump) -> Answer {
-    let covered = dump.hints.iter().find_map(|hint| {
-        let rest = hint.text.split("total RAM covered: ").nth(1)?;
-        rest.split_whitespace().next()
-    });
-    let covered = match covered {
-        Some(size) => format!(" (they cover {size} of RAM)"),
-        None => String::new(),
-    };
-    let meaning = format!(
-        "the kernel looked for another arrangement of the ranges, to have some free, and found \
-         none: the firmware's ranges stay in force{covered} and nothing is lost. Its lines are \
-         what it tried: *BAD* ones would have made memory cacheable that is not RAM, \"lose cover \
-         RAM\" is what others would have left out. No fault of the memory or the firmware"
-    );
-    let asked = dump
-        .options
-        .iter()
-        .any(|word| word == "enable_mtrr_cleanup");
-    let fix = match asked {
-        true => {
-            "take enable_mtrr_cleanup off the command line: it does nothing here, and where the \
-             kernel has PAT no driver needs it"
-        }
-        false => "nothing, unless a driver needs a range of its own and the kernel has no PAT",
-    };
-    (Severity::Info, meaning, fix.into())
-}
-
-fn cleaned_up(dump: &Dump) -> Answer {
-    let meaning = "the kernel re-arranged the ranges itself: what is in force is its arrangement, \
-                   not the firmware's";
-    let fix = format!("{} to keep the firmware's", without_clean_up(dump));
-    (Severity::Info, meaning.into(), fix)
-}
-
-/// The kernel's numbers for page cache modes, as `ioremap error` prints them.
-const CACHE_MODES: [&str; 6] = [
-    "write-back",
-    "write-combining",
-    "uncached-minus",
-    "uncached",
-    "write-through",
-    "write-protected",
-];
-
-fn conflict(first: &Hint) -> Answer {
-    let mode = |key: &str| {
-        let rest = first.text.split(key).nth(1)?;
-        let digits = rest.split([',', ' ']).next()?;
-        CACHE_MODES.get(words::hex(digits)? as usize).copied()
-    };
-    let types = match (mode("requested "), mode("got ")) {
-        (Some(asked), Some(got)) => format!(" ({asked} asked for, {got} held)"),
-        _ => String::new(),
-    };
-    let meaning = format!(
-        "that memory is already mapped with another type, and Linux lets a range have one type \
-         only{types}: the second mapping failed or got the first one's type. MTRRs are not \
-         involved, unless no driver maps it and firmware or e820 calls it RAM"
-    );
-    let fix = "the second driver has to ask for the same type, or wait for the first to unmap; \
-               /sys/kernel/debug/x86/pat_memtype_list shows who holds what";
-    (Severity::Warning, meaning, fix.into())
-}
-
-/// `base(0x430000000) is not aligned on a size(0x20000000) boundary`: what would be.
-fn not_expressible(first: &Hint) -> Answer {
-    let number = |key: &str| {
-        let rest = first.text.split(key).nth(1)?;
-        words::hex(rest.split(')').next()?)
-    };
-    let meaning = "the range asked for is none that one register can express: its size has to be a \
-                   power of two, its base a multiple of the size, both within the address width";
-    let fix = match (number("base("), number("size(")) {
-        (Some(base), Some(size)) if size > 0 && base.checked_add(size).is_some() => {
-            format!(
-                "ask for its pieces: {}",
-                pieces(base, base + size).join(", ")
-            )
-        }
-        _ => "ask for the power-of-two pieces it consists of".into(),
-    };
-    (Severity::Info, meaning.into(), fix)
-}
-
-/// `start..end` in aligned powers of two, at most eight of them.
-fn pieces(mut start: u64, end: u64) -> Vec<String> {
-    let mut out = Vec::new();
-    while start < end && out.len() < 8 {
-        let aligned = if start == 0 {
-            1 << 62
-        } else {
-            start & start.wrapping_neg()
-        };
-        let fits = 1 << (end - start).ilog2();
-        let size = aligned.min(fits);
-        out.push(format!("{start:#x}+{size:#x}"));
-        start += size;
-    }
-    out
-}
-
 fn map_count(machine: &Machine) -> Answer {
     let count = machine.dump.stated_count;
     let count = count.map_or(String::new(), |n| format!("{n} variable ranges exist; "));
@@ -318,8 +196,23 @@ fn map_count(machine: &Machine) -> Answer {
     (Severity::Info, meaning, String::new())
 }
 
-/// Whether the kernel's lines, and no register, are what the input consists of.
-pub fn log_alone(dump: &Dump) -> bool {
+/// OpenBSD: `mtrr: Pentium Pro MTRR support, 8 var ranges, 88 fixed ranges`.
+fn found(machine: &Machine) -> Answer {
+    let meaning = match machine.dump.stated_count {
+        Some(0) => {
+            "the processor has no variable ranges, as in a virtual machine: the hypervisor decides \
+             what memory is, and there is nothing to set"
+                .into()
+        }
+        Some(count) => format!("the kernel uses the MTRRs, {count} variable ranges"),
+        None => "the kernel uses the MTRRs".into(),
+    };
+    (Severity::Info, meaning, String::new())
+}
+
+/// Whether lines of the kernel, and no register, are what the input consists of; what it says of
+/// mapped pages needs no register.
+pub fn wants_registers(dump: &Dump) -> bool {
     let registers = dump.cpus.values().any(super::regs::Regs::has_mtrr);
-    !registers && !dump.hints.is_empty()
+    !registers && dump.hints.iter().any(|hint| !hint.subject.of_pages())
 }

@@ -1,7 +1,7 @@
 //! Which lines are worth a closer look: one cheap pass, for inputs of 100 MB.
 
 /// What a line outside a list must contain to be of a format known here.
-const KEYS: [&[u8]; 51] = [
+const KEYS: [&[u8]; 62] = [
     b" in 0x2",
     b" in $(seq",
     b" in {",
@@ -52,7 +52,18 @@ const KEYS: [&[u8]; 51] = [
     b"WB:",
     b"ommand line",
     b"available",
-    b"cache attributes",
+    b"attribute",
+    b"Default....",
+    b"memcon",
+    b"blue flame",
+    b"NVRM",
+    b"ombining",
+    b"pages to ",
+    b"BSD",
+    b"OS type",
+    b"innotek",
+    b"pvbus0",
+    b"HighMem",
 ];
 
 /// The words above, by their first bytes.

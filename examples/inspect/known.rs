@@ -31,6 +31,8 @@ pub fn borne_out(machine: &Machine, doubt: &Doubt, finding: &Finding) -> bool {
         | Kind::NoEffect { .. }
         | Kind::UndefinedOverlap { .. }
         | Kind::NoFreePair { .. } => !machine.gaps.variable(),
+        // The kernel wrote its own.
+        Kind::PatWithoutWc => !machine.dump.kernels_pat_combines(),
         Kind::MaskWidth { all, .. } => !all || !machine.gaps.variable(),
         _ => true,
     }

@@ -4,8 +4,9 @@
 //! and Xen kernel logs, debugfs `pat_memtype_list`, LinuxBIOS, coreboot, EDK2 and U-Boot logs,
 //! `rdmsr` commands and loops with their output, `MSR=value` lists per CPU
 //! (`cpu 1 msr 0x2ff value 0xc06`, `0x2ff: c06 c06 0`), tables of registers with a heading (Markdown,
-//! CSV), WinDbg's `!mtrr`, fwts, FreeBSD's memcontrol, and what the kernel example prints and shows as
-//! QR codes. They may be compressed with gzip, in UTF-16, JSON, HTML or quoted-printable mail, or have
+//! CSV), WinDbg's `!mtrr`, fwts, FreeBSD's memcontrol and OpenBSD's memconfig, the shells of U-Boot
+//! and Slim Bootloader, lines of drivers alone, and what the kernel example prints or shows as QR
+//! codes. They may be compressed with gzip, in UTF-16, JSON, HTML or quoted-printable mail, or have
 //! lost their newlines. All files of one command line make one dump.
 //!
 //! # `--json`
@@ -48,24 +49,31 @@ mod decode;
 mod differs;
 mod digits;
 mod doubt;
+mod driver_lines;
 pub mod dump;
 mod echo;
 mod fill;
 mod findings;
 mod gaps;
 mod goal;
+mod harm;
 mod html;
 pub mod input;
 mod json;
 mod json_plan;
 mod json_text;
 mod json_type;
+mod kernel_bsd;
+mod kernel_clean_up;
+mod kernel_drivers;
 mod kernel_lines;
 mod kernel_map;
+mod kernel_pages;
 mod kernel_plain;
 mod kernel_says;
 mod keys;
 mod known;
+mod lacks;
 mod live;
 mod machine;
 mod map;
@@ -93,17 +101,24 @@ mod read_pat;
 mod read_proc;
 mod read_ram;
 mod read_rdmsr;
+mod read_said;
+mod read_table;
 mod read_windbg;
 mod records;
+mod register_findings;
 mod regs;
 mod repair;
+mod repeats;
 mod report;
+mod resolve;
 mod routing;
 mod shown;
 mod states;
 mod strip;
 mod style;
+mod subject;
 mod svg;
+mod system;
 mod text;
 mod text_changes;
 mod text_map;
@@ -201,7 +216,7 @@ fn inspect(args: &Args, stdin: &mut Stdin<'_>, out: &mut dyn Write) -> Result<u8
     if blank && (args.want.is_empty() || input::given(args, &dump)) {
         return Err(input::nothing(args, &dump));
     }
-    let machine = machine::resolve(dump, args.phys_bits, args.default);
+    let machine = resolve::resolve(dump, args.phys_bits, args.default);
     let look = Look::of_stdout(args.color);
     if blank {
         let text = match args.json {

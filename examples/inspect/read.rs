@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use std::io::{self, BufRead, Read as _};
 
 use super::codes;
-use super::dump::Dump;
+use super::dump::{Counted, Dump};
 use super::kernel_map::KernelMap;
 use super::keys::Keys;
 use super::marks::{self, Marks};
@@ -14,7 +14,9 @@ use super::positional::Positional;
 use super::quote::quoted;
 use super::read_columns::Columns;
 use super::read_rdmsr::Asked;
+use super::read_said::{self, Unfinished};
 use super::regs::Variable;
+use super::repeats::Repeats;
 use super::states::{self, Kept};
 use super::unwrap::Unwrap;
 use super::words::{Line, plain};
@@ -49,7 +51,7 @@ pub enum Section {
 }
 
 /// The state between lines.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct Reader {
     /// What was read so far.
     pub dump: Dump,
@@ -73,10 +75,8 @@ pub struct Reader {
     pub marks: Marks,
     /// The lines so far.
     pub kept: Kept,
-    /// The line before, whether it was skipped as a repetition, and whether commands are repeated.
-    before: String,
-    skipped: bool,
-    doubled: bool,
+    /// The line before.
+    repeats: Repeats,
     /// A /proc/mtrr line that a mail program may have broken: its number and text.
     pub pending: Option<(u64, String)>,
     /// What takes a line out of what it is wrapped in.
@@ -87,38 +87,18 @@ pub struct Reader {
     pub pat_goes_on: Option<(u64, String)>,
     /// A line of the kernel's list that was cut.
     pub list_cut: Option<u64>,
+    /// The kernel has read its registers: what it counts after that may be low memory only.
+    pub registers_came: bool,
+    /// /proc/iomem came as far as the devices below 4 GiB.
+    pub iomem_passed: bool,
+    /// A line of the kernel that may go on.
+    pub unfinished: Option<Unfinished>,
+    /// MiB of high memory that 32-bit Linux found.
+    pub high_memory: u64,
     /// Up to this line, lines may belong to a list begun before.
     list_until: u64,
     /// What a line outside a list must contain.
     keys: Keys,
-}
-
-impl Default for Reader {
-    fn default() -> Self {
-        Self {
-            dump: Dump::default(),
-            section: Section::None,
-            asked: Asked::default(),
-            columns: None,
-            positional: Positional::default(),
-            cpu: 0,
-            msr_list: false,
-            temporary: false,
-            proc_mtrr: BTreeMap::new(),
-            marks: Marks::default(),
-            kept: Kept::default(),
-            before: String::new(),
-            skipped: false,
-            doubled: false,
-            pending: None,
-            unwrap: Unwrap::default(),
-            rearranged: false,
-            pat_goes_on: None,
-            list_cut: None,
-            list_until: 0,
-            keys: Keys::default(),
-        }
-    }
 }
 
 /// Reads `input` to its end.
@@ -162,7 +142,10 @@ impl Reader {
     /// Takes one line of the input.
     fn line(&mut self, bytes: &[u8], cut: bool) {
         self.dump.lines += 1;
-        let waiting = self.pending.is_some() || self.pat_goes_on.is_some() || self.unwrap.goes_on();
+        let waiting = self.pending.is_some()
+            || self.pat_goes_on.is_some()
+            || self.unwrap.goes_on()
+            || read_said::may_go_on(self, bytes);
         let in_list = waiting || self.dump.records <= self.list_until;
         if !in_list && !self.dump.first_line.is_empty() && !self.keys.may_matter(bytes) {
             self.pass(&String::from_utf8_lossy(bytes), cut);
@@ -220,7 +203,7 @@ impl Reader {
         if line.atoms.is_empty() {
             return;
         }
-        if self.repeated(&line) {
+        if self.repeats.again(&line, self.section == Section::Rdmsr) {
             return;
         }
         self.dump.records += 1;
@@ -229,6 +212,7 @@ impl Reader {
         if read_proc::continues(self, &line) {
             return;
         }
+        read_proc::iomem_ends(self, &line);
         let understood = codes::line(&mut self.dump, line.number, line.text)
             || read_example::line(self, &line)
             || read_windbg::line(self, &line)
@@ -254,23 +238,6 @@ impl Reader {
         }
     }
 
-    /// Whether the line is the one before once more, as where a journal and a log were merged; the
-    /// values below an `rdmsr` command may be alike.
-    fn repeated(&mut self, line: &Line<'_>) -> bool {
-        // Lists of mapped pages have an entry for each mapping.
-        let pages = line.text.contains(" @ ") || line.text.contains("PAT: [");
-        let command = line.text.contains("rdmsr");
-        // Values come one after the other, alike or not.
-        let values = self.section == Section::Rdmsr && !command && line.words.len() > 1;
-        let same = self.before == line.text && !self.skipped && !pages && !values;
-        self.doubled |= same && command;
-        self.skipped = same && (line.words.len() > 1 || self.doubled);
-        if !self.skipped {
-            self.before = line.text.to_string();
-        }
-        self.skipped
-    }
-
     /// Notes that the line being read gives a register of `cpu`; true when it came before.
     pub fn saw(&mut self, listing: marks::Listing, cpu: u32, rank: u32) -> bool {
         let again = self.marks.saw(listing, cpu, rank, self.dump.records);
@@ -279,6 +246,14 @@ impl Reader {
             self.dump.kernel_map = KernelMap::default();
         }
         again
+    }
+
+    /// Notes that the kernel reads its registers now: what it counted before was all RAM.
+    pub fn registers_come(&mut self) {
+        if !self.registers_came && self.dump.ram_end.is_some() {
+            self.dump.counted = Counted::All;
+        }
+        self.registers_came = true;
     }
 
     /// Opens a new table for `cpu` when the one before has entry `index`.

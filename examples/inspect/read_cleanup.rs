@@ -4,9 +4,9 @@
 use mtrr_pat::regs::{MAX_VARIABLE, VariableMtrr};
 
 use super::dump::Listed;
-use super::kernel_lines::Subject;
 use super::read::Reader;
 use super::regs::Variable;
+use super::subject::Subject;
 use super::words::{self, Line};
 
 /// Reads one line, when it is one of the clean-up's.

@@ -1,4 +1,4 @@
-//! Firmware logs: coreboot old and new, EDK2, U-Boot's `mtrr` command.
+//! Firmware logs: coreboot old and new, EDK2, the `mtrr` commands of U-Boot and Slim Bootloader.
 
 use mtrr_pat::regs::{FIXED_COUNT, MAX_VARIABLE};
 
@@ -14,6 +14,7 @@ pub fn line(reader: &mut Reader, line: &Line<'_>) -> bool {
         || coreboot_map(reader, line)
         || edk2_fixed(reader, line)
         || u_boot(reader, line)
+        || slim_bootloader(reader, line)
 }
 
 /// coreboot's headings: the width, the default type, what is on.
@@ -182,6 +183,21 @@ fn edk2_fixed(reader: &mut Reader, line: &Line<'_>) -> bool {
     }
     let cpu = reader.cpu;
     reader.dump.cpu(cpu).set_fixed_word(index, word);
+    true
+}
+
+/// Slim Bootloader: `MTRRs......: Enabled`, `Default....: Uncacheable`; then the pairs that are on.
+fn slim_bootloader(reader: &mut Reader, line: &Line<'_>) -> bool {
+    let cpu = reader.cpu;
+    if let Some(text) = line.after("MTRRs......:") {
+        reader.dump.cpu(cpu).enabled = Some(text.contains("Enabled"));
+        reader.dump.listing.used_only = true;
+        reader.dump.listing.open_ended = true;
+    } else if let Some(memtype) = line.after("Default....:").and_then(words::memtype) {
+        reader.dump.cpu(cpu).default = Some(memtype);
+    } else {
+        return false;
+    }
     true
 }
 

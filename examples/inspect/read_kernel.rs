@@ -1,202 +1,22 @@
-//! Kernel logs (Linux, Xen): the MTRR block, TOM2, the PAT line, the RAM map, complaints.
+//! Kernel logs (Linux, Xen): TOM2, the PAT line, the machine, complaints. The MTRR block and the RAM
+//! map have files of their own.
 
 use mtrr_pat::memtype::PatType;
 
 use super::dump::Vendor;
-use super::kernel_lines::{self, Subject};
-use super::marks::{FIRST_RANGE, Listing};
 use super::quote::quoted;
-use super::read::{Reader, Section};
-use super::regs::Variable;
+use super::read::Reader;
+use super::system::System;
 use super::words::{self, Line};
 
 /// Reads one line, when it is one of these formats.
 pub fn line(reader: &mut Reader, line: &Line<'_>) -> bool {
-    headers(reader, line)
-        || fixed(reader, line)
-        || base_mask(reader, line)
-        || disabled(reader, line)
+    super::read_table::line(reader, line)
         || tom2(reader, line)
         || pat(reader, line)
         || super::read_ram::line(reader, line)
         || machine(reader, line)
-        || complaint(reader, line)
-}
-
-/// "MTRR default type", "MTRR fixed ranges", "MTRR variable ranges".
-fn headers(reader: &mut Reader, line: &Line<'_>) -> bool {
-    if let Some(name) = line
-        .after("MTRR default type:")
-        .or_else(|| line.after("MTRR Default Type:"))
-    {
-        let name = name.trim();
-        reader.saw(Listing::Table, 0, 0);
-        let regs = reader.dump.cpu(0);
-        match (words::memtype(name), words::hex(name)) {
-            (Some(memtype), _) => regs.default = Some(memtype),
-            (None, Some(word)) => regs.set_def_type(word),
-            (None, None) => reader
-                .dump
-                .complain(line.number, "cut short: no default type"),
-        }
-        return true;
-    }
-    let on = if line.text.contains("enabled") {
-        Some(true)
-    } else if line.text.contains("disabled") {
-        Some(false)
-    } else {
-        None
-    };
-    if line.text.contains("MTRR fixed ranges") {
-        reader.saw(Listing::Table, 0, 1);
-        reader.dump.cpu(0).fixed_enabled = on;
-        reader.section = Section::Fixed;
-    } else if line.text.contains("MTRR variable ranges") {
-        reader.saw(Listing::Table, 0, FIRST_RANGE - 1);
-        reader.dump.cpu(0).enabled = on;
-        let listing = &mut reader.dump.listing;
-        listing.every = true;
-        listing.headed |= listing.last_record == 0;
-        reader.section = Section::Variable;
-    } else {
-        return false;
-    }
-    if on.is_none() {
-        reader
-            .dump
-            .complain(line.number, "cut short: enabled or disabled?");
-    }
-    true
-}
-
-/// `  A0000-BFFFF uncachable`
-fn fixed(reader: &mut Reader, line: &Line<'_>) -> bool {
-    let range = |word: &str| {
-        let (first, last) = word.split_once('-')?;
-        if first.len() != 5 || last.len() != 5 {
-            return None;
-        }
-        Some((words::hex(first)?, words::hex(last)?))
-    };
-    if let Some((first, last)) = range(line.word_from_end(1)) {
-        let Some(memtype) = words::memtype(line.word_from_end(0)) else {
-            return false;
-        };
-        let rank = 2 + (first >> 12) as u32;
-        reader.saw(Listing::Table, 0, rank);
-        reader.dump.cpu(0).set_fixed_range(first, last, memtype);
-        return true;
-    }
-    let cut = reader.section == Section::Fixed && range(line.word_from_end(0)).is_some();
-    if cut {
-        reader
-            .dump
-            .complain(line.number, "cut short: a fixed range without a type");
-    }
-    cut
-}
-
-/// `  0 base 0080000000 mask FF80000000 uncachable`; also coreboot's `type 6`, EDK2's raw words.
-fn base_mask(reader: &mut Reader, line: &Line<'_>) -> bool {
-    let Some(at) = line
-        .atoms
-        .iter()
-        .position(|atom| atom.eq_ignore_ascii_case("base"))
-    else {
-        return false;
-    };
-    let index = at
-        .checked_sub(1)
-        .and_then(|before| line.atoms.get(before))
-        .and_then(|atom| {
-            atom.trim_start_matches(|c: char| !c.is_ascii_digit())
-                .parse::<u8>()
-                .ok()
-        });
-    let Some(index) = index else {
-        return false;
-    };
-    let Some(base) = line.atoms.get(at + 1).and_then(|a| words::hex(a)) else {
-        // "MTRR: 5 base" at the end of a log.
-        let cut = line.atoms.len() == at + 1 && line.text.contains("MTRR");
-        if cut {
-            reader
-                .dump
-                .complain(line.number, "cut short: a variable range without a base");
-            reader.dump.broken_range(index);
-        }
-        return cut;
-    };
-    if usize::from(index) >= mtrr_pat::regs::MAX_VARIABLE || reader.temporary {
-        return reader.temporary;
-    }
-    let table = reader.section == Section::Variable;
-    let Some(mask) = line.atom_after("mask").and_then(words::hex) else {
-        if table {
-            reader
-                .dump
-                .complain(line.number, "cut short: a variable range without a mask");
-            reader.dump.broken_range(index);
-        }
-        return table;
-    };
-    let memtype = table_type(line);
-    if table && memtype.is_none() {
-        reader
-            .dump
-            .complain(line.number, "cut short: a variable range without a type");
-        reader.dump.broken_range(index);
-        return true;
-    }
-    if table {
-        reader
-            .dump
-            .digits
-            .see(line.atom_after("mask").unwrap_or(""));
-    }
-    let cpu = super::read_msr::cpu_of(line).unwrap_or(reader.cpu);
-    reader.table_entry(cpu, index);
-    let entry = match memtype {
-        Some(memtype) => Variable::Words {
-            base: Some(base & !0xfff | u64::from(memtype)),
-            mask: Some(mask & !0xfff | 1 << 11),
-        },
-        None => Variable::Words {
-            base: Some(base),
-            mask: Some(mask),
-        },
-    };
-    reader.dump.cpu(cpu).variable.insert(index, entry);
-    true
-}
-
-/// The type at the end of a table line, by name or as `type 6`.
-fn table_type(line: &Line<'_>) -> Option<u8> {
-    let at = line
-        .words
-        .iter()
-        .position(|word| word.to_ascii_lowercase().contains("mask"))?;
-    let rest = line.words.get(at + 1..)?;
-    rest.iter()
-        .find_map(|word| words::memtype(word))
-        .or_else(|| line.atom_after("type").and_then(|digit| digit.parse().ok()))
-}
-
-/// `  6 disabled`
-fn disabled(reader: &mut Reader, line: &Line<'_>) -> bool {
-    if reader.section != Section::Variable || line.word_from_end(0) != "disabled" {
-        return false;
-    }
-    let Ok(index) = line.word_from_end(1).parse::<u8>() else {
-        return false;
-    };
-    if usize::from(index) < mtrr_pat::regs::MAX_VARIABLE {
-        reader.table_entry(0, index);
-        reader.dump.listing.every = true;
-        reader.dump.cpu(0).variable.insert(index, Variable::Off);
-    }
-    true
+        || super::read_said::line(reader, line)
 }
 
 /// `TOM2: 0000000130000000 aka 4864M`: Linux prints it only with both TOM2 enables set. Xen has
@@ -236,7 +56,10 @@ fn tom2(reader: &mut Reader, line: &Line<'_>) -> bool {
 }
 
 /// "x86 PAT enabled: cpu 0, old .., new ..", "x86/PAT: Configuration [0-7]: WB .." and the like.
-fn pat(reader: &mut Reader, line: &Line<'_>) -> bool {
+pub fn pat(reader: &mut Reader, line: &Line<'_>) -> bool {
+    if line.text.contains("PAT: Configuration") || line.text.contains("PAT configuration") {
+        reader.registers_come();
+    }
     if line.text.contains("PAT enabled: cpu") {
         let old = line.atom_after("old").and_then(words::hex);
         let new = line.atom_after("new").and_then(words::hex);
@@ -286,6 +109,11 @@ const MOST_OPTIONS: usize = 16;
 fn machine(reader: &mut Reader, line: &Line<'_>) -> bool {
     if let Some((major, minor)) = line.after("Linux version ").and_then(version) {
         reader.dump.new_linux = (major, minor) >= (6, 5);
+        reader.registers_came = false;
+        return true;
+    }
+    if let Some(system) = System::of_version(line).or_else(|| System::of_guest(line)) {
+        reader.dump.system = system;
         return true;
     }
     if let Some(words) = line.after("ommand line: ") {
@@ -305,6 +133,20 @@ fn machine(reader: &mut Reader, line: &Line<'_>) -> bool {
     } else if line.text.contains("CPUM: Mapped ") {
         reader.dump.hypervisor = Some("VirtualBox".into());
         return false;
+    } else if line.text.contains("innotek GmbH") {
+        reader.dump.hypervisor.get_or_insert("VirtualBox".into());
+    } else if let Some(name) = line.after("pvbus0 at mainbus0: ") {
+        // OpenBSD.
+        let name = quoted(name.trim(), 40);
+        reader.dump.hypervisor.get_or_insert(name);
+    } else if let Some(text) = line.after("PGM: The CPU physical address width is ") {
+        // VirtualBox, of the guest.
+        let bits = text.split(' ').next().and_then(|bits| bits.parse().ok());
+        let words = || "PGM: The CPU physical address width".into();
+        reader.dump.stated_bits = bits
+            .map(|bits| (bits, words()))
+            .or(reader.dump.stated_bits.take());
+        reader.dump.hypervisor = Some("VirtualBox".into());
     } else if let Some(values) = line.after("CPUID level 80000008, 0: ") {
         // VMware: the low byte of EAX is the width; the host's comes first, then the guest's.
         let eax = values.split_whitespace().next().and_then(words::hex);
@@ -327,33 +169,4 @@ fn machine(reader: &mut Reader, line: &Line<'_>) -> bool {
 fn version(text: &str) -> Option<(u32, u32)> {
     let mut parts = text.split(|c: char| !c.is_ascii_digit());
     Some((parts.next()?.parse().ok()?, parts.next()?.parse().ok()?))
-}
-
-/// What the kernel itself has to say.
-fn complaint(reader: &mut Reader, line: &Line<'_>) -> bool {
-    let Some((at, subject)) = kernel_lines::subject(line.text) else {
-        return false;
-    };
-    if subject == Subject::Found {
-        // OpenBSD: "mtrr: Pentium Pro MTRR support, 8 var ranges, 88 fixed ranges".
-        let count = line
-            .after("MTRR support, ")
-            .and_then(|text| text.split(' ').next());
-        reader.dump.stated_count = count.and_then(|n| n.parse().ok());
-    }
-    if subject == Subject::MapCount {
-        // With TOP_MEM2 in force Linux counts one more.
-        let count = line.after("from ").and_then(|text| text.split(' ').next());
-        let count: Option<u8> = count.and_then(|n| n.parse().ok());
-        let count = count.map(|n| if n == 9 || n == 11 { n - 1 } else { n });
-        reader.dump.stated_count = count.or(reader.dump.stated_count);
-    }
-    if line.text.contains("all blank - virtualized system") {
-        let name = "the kernel says \"virtualized system\"";
-        reader.dump.hypervisor.get_or_insert(name.into());
-    }
-    reader.dump.incorrect_mask |= subject == Subject::IncorrectMask;
-    let text = kernel_lines::message(line.text, at);
-    reader.dump.hint(line.number, subject, text);
-    true
 }

@@ -2,10 +2,10 @@
 
 use mtrr_pat::memtype::MemType;
 
-use super::kernel_lines::Subject;
 use super::kernel_map::Entry;
 use super::marks::Listing;
 use super::read::{Reader, Section};
+use super::subject::Subject;
 use super::words::{self, Line};
 
 /// Digits of an address in the list.
@@ -28,6 +28,7 @@ fn summary(reader: &mut Reader, line: &Line<'_>) -> bool {
     reader.dump.new_linux = true;
     reader.section = Section::Map;
     reader.saw(Listing::Map, 0, 0);
+    reader.registers_come();
     let shown = format!("MTRR map: {text}");
     reader.dump.hint(line.number, Subject::MapCount, &shown);
     let fixed = number("(", " fixed");

@@ -13,7 +13,11 @@ use super::words::{self, Line};
 
 /// Reads one line, when it is one of these formats.
 pub fn line(reader: &mut Reader, line: &Line<'_>) -> bool {
-    heading(reader, line) || pair(reader, line) || named(reader, line) || numbered(reader, line)
+    heading(reader, line)
+        || pair(reader, line)
+        || named(reader, line)
+        || numbered(reader, line)
+        || tagged(reader, line)
 }
 
 /// The CPU a line names: `apic_id 0x20`, `CPU 3`, `cpu3`, `CPU#3`.
@@ -159,6 +163,20 @@ fn numbered(reader: &mut Reader, line: &Line<'_>) -> bool {
         msr,
         line.atoms.get(at + 1..).unwrap_or_default(),
     )
+}
+
+/// NetBSD, when built to show them: `init mtrr: 200: 0000000000000006`.
+fn tagged(reader: &mut Reader, line: &Line<'_>) -> bool {
+    let value = line.word_from_end(0);
+    let number = line.word_from_end(1).strip_suffix(':');
+    let msr = number
+        .filter(|digits| digits.len() == 3)
+        .and_then(words::hex);
+    let (Some(msr), 16, Some(word)) = (msr, value.len(), words::hex(value)) else {
+        return false;
+    };
+    let cpu = cpu_of(line).unwrap_or(reader.cpu);
+    (0x200..0x300).contains(&msr) && store(reader, cpu, msr as u32, word)
 }
 
 /// Stores the values after a register: one, one per CPU, or two halves of eight digits.

@@ -2,9 +2,11 @@
 
 use mtrr_pat::memtype::PatType;
 
+use super::kernel_lines;
 use super::page_types::{Mapped, Refused};
 use super::quote::quoted;
 use super::read::Reader;
+use super::read_kernel;
 use super::words::{self, Line};
 
 /// Reads one line, when it is one of these formats.
@@ -13,9 +15,13 @@ pub fn line(reader: &mut Reader, line: &Line<'_>) -> bool {
         let whole = format!("{text} {}", line.text);
         let whole = Line::new(number, &whole);
         if broken(&whole) {
-            reader.dump.complain(number, "cut short: two types wanted");
+            cut_short(reader, number, &text);
         } else {
-            return refused(reader, &whole) || pfn(reader, &whole) || ram(reader, &whole);
+            return refused(reader, &whole)
+                || reserved(reader, &whole)
+                || pfn(reader, &whole)
+                || ram(reader, &whole)
+                || read_kernel::pat(reader, &whole);
         }
     }
     if broken(line) {
@@ -37,13 +43,50 @@ pub fn line(reader: &mut Reader, line: &Line<'_>) -> bool {
 fn broken(line: &Line<'_>) -> bool {
     let mapped = line.text.contains(" map pfn ") && !line.text.contains("got ");
     let refused = line.text.contains(" conflicting memory types") && !line.text.contains("<->");
-    mapped || refused
+    let reserved = ["memtype_reserve", "reserve_memtype"].iter().any(|name| {
+        // In a call trace the name has an offset after it.
+        let rest = line.after(name).map(str::trim);
+        rest.is_some_and(|rest| match rest.strip_prefix("failed") {
+            Some(rest) => !rest.contains(", req ") && !rest.trim_start().starts_with('-'),
+            None => rest.is_empty(),
+        })
+    });
+    mapped || refused || reserved || few_slots(line)
+}
+
+/// Whether a line shows some of the PAT's eight slots and nothing after them.
+fn few_slots(line: &Line<'_>) -> bool {
+    let key = "PAT: Configuration [0-7]:";
+    let Some(rest) = line
+        .after(key)
+        .or_else(|| line.after("PAT configuration [0-7]:"))
+    else {
+        return false;
+    };
+    let mut names = rest.split_whitespace();
+    rest.split_whitespace().count() < 8 && names.all(|name| words::pat_type(name).is_some())
 }
 
 /// Says so when the input ends with half a line.
 pub fn finish(reader: &mut Reader) {
-    if let Some((number, _)) = reader.pat_goes_on.take() {
-        reader.dump.complain(number, "cut short: two types wanted");
+    if let Some((number, text)) = reader.pat_goes_on.take() {
+        cut_short(reader, number, &text);
+    }
+}
+
+/// Takes what half a line says, and says that it is half.
+fn cut_short(reader: &mut Reader, number: u64, text: &str) {
+    let line = Line::new(number, text);
+    if few_slots(&line) {
+        read_kernel::pat(reader, &line);
+        return;
+    }
+    reader.dump.complain(number, "cut short: two types wanted");
+    if !refused(reader, &line)
+        && let Some((at, subject)) = kernel_lines::subject(text)
+    {
+        let words = kernel_lines::message(text, at);
+        reader.dump.hint(number, subject, words);
     }
 }
 
@@ -103,16 +146,15 @@ fn refused(reader: &mut Reader, line: &Line<'_>) -> bool {
     let range = rest.next().and_then(span);
     let types = rest.next().and_then(|types| types.split_once("<->"));
     let met = types.and_then(|(a, b)| Some((memtype(a)?, memtype(b)?)));
-    let (Some((start, end)), Some(met)) = (range, met) else {
-        let why = "cut short: a range and two types wanted";
-        reader.dump.complain(line.number, why);
-        return true;
+    // Told again without its range, it is a line of the kernel like others.
+    let Some((start, end)) = range else {
+        return false;
     };
     reader.dump.page_types.refuse(Refused {
         start,
         end,
         program: program(before),
-        met: Some(met),
+        met,
         asked: None,
     });
     true

@@ -136,22 +136,36 @@ fn glued(text: &str) -> Option<u8> {
     words::memtype(name)
 }
 
+/// The addresses and the name of an entry of /proc/iomem.
+fn iomem_entry<'a>(line: &Line<'a>) -> Option<(u64, u64, &'a str)> {
+    let (range, name) = line.text.split_once(" : ")?;
+    let (first, last) = range.trim().split_once('-')?;
+    Some((words::hex(first)?, words::hex(last)?, name.trim()))
+}
+
 /// `  00100000-7ffdffff : System RAM`
 fn iomem(reader: &mut Reader, line: &Line<'_>) -> bool {
-    let Some((range, name)) = line.text.split_once(" : ") else {
+    let Some((first, last, name)) = iomem_entry(line) else {
         return false;
     };
-    let Some((first, last)) = range.trim().split_once('-') else {
-        return false;
-    };
-    let (Some(first), Some(last)) = (words::hex(first), words::hex(last)) else {
-        return false;
-    };
-    if name.trim() != "System RAM" || last <= first {
+    if name != "System RAM" || last <= first {
+        reader.iomem_passed |= !reader.dump.ram.is_empty() && first >= DEVICES_END;
         return false;
     }
     reader.dump.add_ram(first, last.saturating_add(1));
     true
+}
+
+/// Where each machine has its interrupt controllers and its flash: a list that was cut above it has
+/// lost nothing but RAM above 4 GiB.
+const DEVICES_END: u64 = 0xfec0_0000;
+
+/// Notes that /proc/iomem was given to its end, when another line follows it.
+pub fn iomem_ends(reader: &mut Reader, line: &Line<'_>) {
+    if reader.iomem_passed && iomem_entry(line).is_none() {
+        reader.dump.ram_whole = true;
+        reader.iomem_passed = false;
+    }
 }
 
 /// `address sizes`, `vendor_id`, `flags` and the topology of /proc/cpuinfo.

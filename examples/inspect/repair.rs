@@ -58,7 +58,8 @@ pub fn of(machine: &Machine) -> Option<Repair> {
                 continue;
             }
             let (start, end) = (run.start.max(start), run.end.min(end));
-            if !doubt.touches(start, end) {
+            // Of less than a page, no whole page is left.
+            if start < end && !doubt.touches(start, end) {
                 wants.push(Want {
                     start,
                     end,

@@ -4,6 +4,7 @@ use mtrr_pat::snapshot::Snapshot;
 
 use super::doubt::Doubt;
 use super::machine::Machine;
+use super::map::Map;
 use super::regs::{Regs, Variable};
 
 impl Machine {
@@ -53,6 +54,25 @@ impl Machine {
         last > 0 && self.dump.records <= last
     }
 
+    /// Whether the input shows that `start..end` has one type.
+    pub fn has_one_type(&self, start: u64, end: u64) -> bool {
+        if self.is_listed() {
+            return self.dump.kernel_map.one_type(start, end);
+        }
+        let known = self.map_known() && !self.doubt().touches(start, end);
+        self.boot()
+            .filter(|_| known && start < end)
+            .is_some_and(|boot| {
+                let runs = Map::new(boot).runs;
+                runs.iter().any(|run| run.start <= start && end <= run.end)
+            })
+    }
+
+    /// Whether the input holds neither registers nor mapped pages.
+    pub fn has_nothing_else(&self) -> bool {
+        self.boot().is_none_or(|boot| boot.cap.is_none()) && self.dump.page_types.is_empty()
+    }
+
     /// What would show what is missing.
     pub fn ask_for(&self) -> &'static str {
         if self.gaps.variable() && self.dump.listing.debugger {
@@ -60,9 +80,10 @@ impl Machine {
         } else if self.gaps.variable() && self.dump.listing.every {
             "give the whole of `dmesg` (the lines of the list have no \"MTRR\" in them for grep to \
              find), or /proc/mtrr"
+        } else if self.gaps.none_shown && self.dump.listing.lengths.is_some() {
+            "give the firmware's log to its end (coreboot: `cbmem -c`), or paste /proc/mtrr"
         } else if self.gaps.none_shown {
-            "paste /proc/mtrr, or the whole of `dmesg` (Linux 6.5 and later: booted with \
-             `mtrr=debug`)"
+            self.dump.system.ask_for()
         } else {
             "give the whole dump"
         }

@@ -65,6 +65,7 @@ fn proposed(report: &Report, need: Option<usize>, look: Look) -> String {
     };
     let (total, used) = (report.total(), report.used());
     let count = proposal.plan.registers().len();
+    let fits = need.is_some_and(|need| need <= total);
     let need = need.map_or("more than 40".to_string(), |need| need.to_string());
     let mut out = match report.machine.is_listed() {
         true => caution(report, look),
@@ -105,10 +106,19 @@ fn proposed(report: &Report, need: Option<usize>, look: Look) -> String {
                 cost(report, &least)
             );
         }
-        Way::Relaxed { from, why } => out.push_str(&said(&format!(
-            "  exactly it does not fit ({need} needed, {total} exist), but nothing is lost if \
-             nothing above {from:#x} matters ({why}): {count} of {total} registers",
-        ))),
+        Way::Relaxed { from, why } => {
+            let exactly = match fits {
+                true => format!(
+                    "exactly it takes another default type ({need} of {total} registers), which \
+                     /proc/mtrr cannot set"
+                ),
+                false => format!("exactly it does not fit ({need} needed, {total} exist)"),
+            };
+            out.push_str(&said(&format!(
+                "  {exactly}, but nothing is lost if nothing above {from:#x} matters ({why}): \
+                 {count} of {total} registers",
+            )));
+        }
         Way::Damaged(_) => {
             let _ = writeln!(out, "  it does not fit: {need} needed, {total} exist");
             out.push_str("  the best that fits:\n");

@@ -1,10 +1,10 @@
 //! The verdict: what is wrong, or what is not known, in one line.
 
 use super::findings::{Finding, Severity};
-use super::kernel_lines::Subject;
 use super::machine::Machine;
 use super::map;
 use super::report::Report;
+use super::subject::Subject;
 
 /// How things stand.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -189,14 +189,13 @@ fn crowded(report: &Report) -> Option<String> {
 
 /// What the dump does not say, and what has to be known before all is said to be right.
 fn lacking(machine: &Machine) -> Vec<&'static str> {
-    let parts = [
-        (machine.default_known, "the default type"),
-        (machine.fixed_known, "the fixed ranges"),
-        (machine.ram_told(), "where RAM is"),
-    ];
+    let mut parts = Vec::new();
+    if !machine.default_known {
+        parts.push("the default type");
+    }
+    if !machine.fixed_known {
+        parts.push("the fixed ranges");
+    }
+    parts.extend(machine.ram_lacks());
     parts
-        .into_iter()
-        .filter(|(known, _)| !known)
-        .map(|(_, what)| what)
-        .collect()
 }

@@ -98,6 +98,39 @@ fn many_lines_take_bounded_memory() {
 }
 
 /// A word that may follow any other in a line.
+/// Words of drivers, of lines that break, and of counts of RAM.
+const WORDS: &[&str] = &[
+    "[    1.000000] ",
+    " conflicting memory types ",
+    "<->",
+    "memtype_reserve failed ",
+    "[mem 0xe0000000-0xefffffff]",
+    ", req uncached-minus",
+    "x86/PAT: Configuration [0-7]: WB  WC ",
+    "CPU MTRRs don't cover all of memory, ",
+    "losing 69MB of RAM.",
+    "mtrr: type mismatch for ",
+    "Failed to add WC MTRR for [",
+    "]: -22; ",
+    "NVRM: ",
+    "Cannot satisfy ",
+    " with a huge-page mapping due to MTRR override",
+    "MTRR map: 4 entries (3 fixed + 1 variable; max 23), built from 10 variable MTRRs\n",
+    "00100000-ddabf3ff : System RAM\n",
+    "ffe00000-ffffffff : reserved\n",
+    "  HighMem    229376 ->   522192\n",
+    "896MB LOWMEM available.\n",
+    "OpenBSD 7.5\n",
+    "mtrr: Pentium Pro MTRR support, ",
+    "memcontrol: can't set range: ",
+    "Memory range 0x1000 to ",
+    "Default....: ",
+    "  1 disabled\n",
+    "init mtrr: 200: 0000000000000006\n",
+    "mtrr_gran_size=",
+    "ommand line: ",
+];
+
 fn word() -> impl Strategy<Value = String> {
     prop_oneof![
         Just("MTRR default type:".to_string()),
@@ -124,6 +157,7 @@ fn word() -> impl Strategy<Value = String> {
         Just("address sizes : ".to_string()),
         Just("x86 PAT enabled: cpu 0, old ".to_string()),
         Just(", new ".to_string()),
+        prop::sample::select(WORDS).prop_map(str::to_string),
         any::<u64>().prop_map(|n| format!("{n:x}")),
         any::<u64>().prop_map(|n| format!("0x{:x}", n & !0xfff)),
         any::<u16>().prop_map(|n| n.to_string()),

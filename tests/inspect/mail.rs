@@ -140,3 +140,75 @@ fn the_kernel_example() {
     assert_eq!(object["map"].to_string(), "[]");
     assert!(run(&[], text.as_bytes()).1.contains("lists no ranges"));
 }
+
+#[test]
+fn what_the_kernel_says_in_a_line_that_was_broken() {
+    let flat = |text: &str| {
+        let (_, text) = run(&["--color=never"], text.as_bytes());
+        text.split_whitespace().collect::<Vec<_>>().join(" ")
+    };
+    let whole = [
+        (
+            "WARNING: BIOS bug: CPU MTRRs don't cover all of memory, losing 69MB of RAM.",
+            "69 MiB of RAM left out",
+        ),
+        (
+            "mtrr: your CPUs had inconsistent fixed MTRR settings",
+            "firmware programmed CPUs differently",
+        ),
+        (
+            "mtrr: type mismatch for e0000000,10000000 old: write-back new: write-combining",
+            "a driver wanted write-combining for 0xe0000000-0xefffffff",
+        ),
+        (
+            "x86/PAT: memtype_reserve failed [mem 0xe0000000-0xefffffff], track uncached-minus, req uncached-minus",
+            "0xe0000000-0xefffffff (256 MiB) is already mapped",
+        ),
+        (
+            "[drm] MTRR allocation failed.  Graphics performance may suffer.",
+            "got no write-combining range",
+        ),
+    ];
+    for prefix in [
+        "[    0.069178] ",
+        "Jan 21 19:29:00 quad kernel: [    0.069178] ",
+    ] {
+        for (line, part) in whole {
+            // Broken at each space that leaves something of either half.
+            for (at, _) in line
+                .match_indices(' ')
+                .filter(|(at, _)| (20..line.len() - 4).contains(at))
+            {
+                let text = format!(
+                    "{prefix}{}\n{}\n{prefix}bio: create slab\n",
+                    &line[..at],
+                    &line[at + 1..]
+                );
+                let said = flat(&text);
+                assert!(said.contains(part), "{text}{said}");
+                assert_eq!(
+                    said.matches("the kernel says").count().max(1),
+                    1,
+                    "{text}{said}"
+                );
+            }
+        }
+    }
+    // A line that is whole is not the beginning of the next.
+    let said = flat(
+        "[    1.0] [drm] MTRR allocation failed.  Graphics performance may suffer.\nis losing 69MB of RAM bad?\n",
+    );
+    assert!(!said.contains("69 MiB"), "{said}");
+    let pat = "[    0.000690] x86/PAT: Configuration [0-7]: WB  WC  UC- UC  WB  WP \nUC- WT\n";
+    let said = flat(pat);
+    assert!(
+        said.contains("slots 0-7: WB WC UC- UC WB WP UC- WT"),
+        "{said}"
+    );
+    assert!(!said.contains("not eight"), "{said}");
+    let list = "reg00: base=0x00000000 (   0MB), size=2048MB: write-back, count=1\n";
+    let said = flat(&format!(
+        "{list}[    0.000690] x86/PAT: Configuration [0-7]: WB  WC  UC- UC\n[    1.0] something\n"
+    ));
+    assert!(said.contains("not eight PAT types"), "{said}");
+}

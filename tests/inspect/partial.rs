@@ -26,6 +26,8 @@ fn wholes() -> Vec<(String, String)> {
     all.push(("the map of 6.5".into(), KERNEL_MAP.into()));
     let windbg = String::from_utf8(super::post("233-windbg-mtrr")).expect("text");
     all.push(("windbg".into(), windbg));
+    let slim = String::from_utf8(super::post("slim-bootloader-qemu")).expect("text");
+    all.push(("slim bootloader".into(), slim));
     assert!(all.len() > 25, "{} dumps", all.len());
     all
 }

@@ -13,7 +13,7 @@ fuzz_target!(|bytes: &[u8]| {
     assert!(dump.ram.len() <= 4096 && dump.cpus.len() <= 4096);
     assert!(dump.complaints.len() <= 20 && dump.hints.len() <= 40);
     assert!(dump.ram.iter().all(|(start, end)| start < end));
-    assert!(dump.understood <= dump.lines);
+    assert!(dump.understood <= dump.records);
     // The same bytes in small pieces are the same dump.
     let mut pieces = std::io::BufReader::with_capacity(7, bytes);
     let again = inspect::read::read(&mut pieces).expect("reading memory works");
