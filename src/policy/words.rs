@@ -51,8 +51,8 @@ impl Policy {
                                 first = first.or(Some((word, item, Mistake::Value)));
                             }
                         }
-                    } else if let Some(flag) = flag_meant(word) {
-                        first = first.or(Some((word, word, Mistake::Flag(flag))));
+                    } else if flag_meant(word).is_some() {
+                        first = first.or(Some((word, word, Mistake::Flag)));
                     } else if was_meant(word) {
                         first = first.or(Some((word, word, Mistake::Word)));
                     }
@@ -183,7 +183,7 @@ enum Mistake {
     /// It looks like a word of this crate's that was misspelt.
     Word,
     /// The same, of one that has no value.
-    Flag(&'static str),
+    Flag,
 }
 
 /// A word of the command line that was not understood, though it is or looks like this crate's.
@@ -216,7 +216,10 @@ impl fmt::Display for PolicyError<'_> {
                 "`{}` in `{}` is not understood; `mtrr_pat=` takes a comma-separated list of {ALLOWED}",
                 self.value, self.word
             ),
-            Mistake::Flag(flag) => write!(f, "`{}` is not understood: `{flag}`?", self.word),
+            Mistake::Flag => {
+                let flag = flag_meant(self.word).unwrap_or_default();
+                write!(f, "`{}` is not understood: `{flag}`?", self.word)
+            }
             Mistake::Word => write!(
                 f,
                 "`{}` is not understood: `mtrr_pat=`, followed by a comma-separated list of {ALLOWED}?",

@@ -16,7 +16,7 @@ fn inspected(text: &str) -> serde_json::Value {
         terminal: false,
     };
     let words = ["inspect", "--json"].map(Into::into);
-    inspect::run(words.into_iter(), &mut stdin, &mut out, &mut errors);
+    inspect::run(words, &mut stdin, &mut out, &mut errors);
     serde_json::from_slice(&out)
         .unwrap_or_else(|error| panic!("{error}: {}", String::from_utf8_lossy(&errors)))
 }
