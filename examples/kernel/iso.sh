@@ -1,6 +1,6 @@
 #!/bin/sh
 # Makes a bootable image of the kernel, for a PC (or for an emulator without -kernel):
-#   examples/kernel/iso.sh kernel.iso [WORD...]
+#   examples/kernel/iso.sh kernel.iso [WORD...]         screen: everything one has to know is on the screen; GFX=text: as text
 # Needs grub-mkrescue (with grub-pc-bin, and grub-efi-amd64-bin for UEFI), xorriso and mtools. Write it to a USB stick with dd.
 set -eu
 image=$(realpath "$1")
