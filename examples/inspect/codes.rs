@@ -152,6 +152,18 @@ pub fn settle(dump: &mut Dump) {
     let Some((_, last)) = states.pop_last() else {
         return;
     };
+    // Registers that came otherwise are another state; a summary of CPUs, which the kernel prints
+    // too, is none.
+    let others = std::mem::replace(&mut dump.cpus, last);
+    if !others.is_empty() && !dump.summary {
+        let cpus = others;
+        dump.earlier.push(State {
+            from: 1,
+            cpus,
+            ..State::default()
+        });
+    }
+    dump.summary = false;
     let line_of = |label| codes.iter().find(|code| code.label == label);
     for (label, cpus) in states {
         dump.earlier.push(State {
@@ -160,7 +172,6 @@ pub fn settle(dump: &mut Dump) {
             ..State::default()
         });
     }
-    dump.cpus = last;
 }
 
 /// Complains, once for each set, of parts that were not pasted.

@@ -125,3 +125,21 @@ fn nonsense() {
         run(&["--json"], text.as_bytes());
     }
 }
+
+/// What else is pasted with the codes is not lost: the kernel's own lines say no more than they do, other registers are a state.
+#[test]
+fn beside_others() {
+    let wanted = json(&[], BOOT.join("\n").as_bytes());
+    let log = format!(
+        "round 0 cpu 0 apic 0 | before E=0 | after E=1 FE=1 default=6 ranges=1 pat=0407050600070106 differs=0\n| text\n{}\n",
+        BOOT.map(|code| format!("screen: code {code}")).join("\n")
+    );
+    let got = json(&[], log.as_bytes());
+    for key in ["map", "variable", "registers", "cpus"] {
+        assert_eq!(got[key], wanted[key], "{key}");
+    }
+    let other = "reg00: base=0x0e0000000 ( 3584MB), size=  512MB, count=1: uncachable\n";
+    let got = json(&[], format!("{other}{}\n", BOOT[0]).as_bytes());
+    assert_eq!(got["changes"].as_array().map(Vec::len), Some(1), "{got}");
+    assert_eq!(type_at(&got, 0x8000_0000), "UC");
+}

@@ -219,14 +219,18 @@ fn whole_life(screen: &dyn Screen, text: bool, more: &[String]) {
         (&"WC".into(), &"WB".into()),
         "lost in the sleep"
     );
-    // Three of four codes: what is missing is said.
-    if let Some(part) = wake_codes.iter().find(|code| code.contains(" 2/")) {
-        let without: Vec<&str> = all.iter().copied().filter(|code| code != part).collect();
-        assert!(
-            inspected(&without.join("\n"))
-                .to_string()
-                .contains("not here: 2")
-        );
+    // All parts are there, and one that is not is named. A text screen takes several for a state.
+    let said = |codes: &[&str]| inspected(&codes.join("\n")).to_string();
+    assert!(!said(&all).contains("not here"), "{all:?}");
+    let part = wake_codes.iter().position(|code| code.contains(" 2/"));
+    assert_eq!(part.is_some(), text, "{wake_codes:?}");
+    if let Some(part) = part {
+        let without: Vec<&str> = all
+            .iter()
+            .copied()
+            .filter(|code| *code != wake_codes[part])
+            .collect();
+        assert!(said(&without).contains("not here: 2"), "{without:?}");
     }
 }
 

@@ -127,7 +127,7 @@ impl Account {
             of: &self.of[..self.cpus()],
             state: OTHER,
         };
-        members.runs().map(|(first, last)| last - first + 1).sum()
+        members.count(0)
     }
 
     /// What CPU `n` came with, as the crate has it.
@@ -163,6 +163,12 @@ impl Members<'_> {
             (start, after.map_or(start, |after| after - 1))
         })
     }
+
+    /// How many CPUs are in the runs after the first few.
+    fn count(&self, skip: usize) -> usize {
+        let runs = self.runs().skip(skip);
+        runs.map(|(first, last)| last - first + 1).sum()
+    }
 }
 
 impl fmt::Display for Members<'_> {
@@ -176,11 +182,7 @@ impl fmt::Display for Members<'_> {
             }
             comma = ",";
         }
-        let more: usize = self
-            .runs()
-            .skip(SHOWN)
-            .map(|(first, last)| last - first + 1)
-            .sum();
+        let more = self.count(SHOWN);
         if more != 0 {
             write!(f, "+{more}")?;
         }

@@ -5,7 +5,7 @@
 //! there on, all hexadecimal; `*16` is sixteen times.
 
 use crate::account::{Account, Members};
-use crate::regs::{DEF_TYPE, FIXED, PAIRS, PAT, RegFile};
+use crate::regs::{DEF_TYPE, FIXED, PAIRS, PAT, RegFile, is_guest};
 use core::fmt::Write;
 use heapless::String;
 use raw_cpuid::CpuId;
@@ -17,8 +17,10 @@ pub type Content = String<MOST>;
 const CAP: u32 = 0xfe;
 /// What tells the reader that nothing was cut off.
 const END: &str = "END";
-/// A run of values: register, value, count, the spaces, and the end.
-const LONGEST_STEP: usize = 5 + 17 + 4 + END.len();
+/// A run of values: register, value, count, and the spaces.
+const LONGEST_STEP: usize = 5 + 17 + 4;
+/// What comes before the values.
+type Head = String<128>;
 
 /// Calls `each` with the content of every code, each with at most `capacity` characters: after a sleep first what the kernel had
 /// set, on all CPUs; then every state that CPUs came with.
@@ -47,32 +49,35 @@ fn state(
     capacity: usize,
     each: &mut impl FnMut(&Content),
 ) {
-    // Once to count them, with a number as wide as can be.
-    let mut total = 0;
     let bits = account.bits().get();
     let (vendor, guest) = processor();
-    let head = |part, total| -> String<96> {
-        let mut head = String::new();
-        let written = write!(
+    let head = |part, total| {
+        let mut head = Head::new();
+        // Members take less than 60 characters, and all there is room for is here.
+        let _ = write!(
             head,
             "MTRR-PAT {part}/{total} {label} CPU {members} BITS {bits} {vendor} {guest}"
         );
-        debug_assert!(written.is_ok());
         head
     };
-    pack(registers, capacity, |_| head(99, 99), &mut |_| total += 1);
-    pack(registers, capacity, |part| head(part, total), each);
+    // Once to count them. The numbers in the head take the same room both times, so that the count is right.
+    let room = capacity.min(MOST) - head(99, 99).len() - END.len();
+    let mut total = 0;
+    pack(registers, room, |_| total += 1);
+    let mut part = 0;
+    pack(registers, room, |values| {
+        part += 1;
+        let mut content = Content::new();
+        for piece in [&*head(part, total), values, END] {
+            let _ = content.push_str(piece);
+        }
+        each(&content);
+    });
 }
 
-/// The registers in as few parts as fit.
-fn pack(
-    registers: &RegFile,
-    capacity: usize,
-    head: impl Fn(usize) -> String<96>,
-    each: &mut impl FnMut(&Content),
-) {
-    let mut part = Content::new();
-    let mut count = 0;
+/// The registers in as few pieces of at most `room` characters as they take.
+fn pack(registers: &RegFile, room: usize, mut each: impl FnMut(&str)) {
+    let mut piece = Content::new();
     let mut next = None;
     let mut steps = steps(registers).peekable();
     while let Some((register, value)) = steps.next() {
@@ -80,45 +85,32 @@ fn pack(
         while steps.next_if_eq(&(register + times, value)).is_some() {
             times += 1;
         }
-        if part.is_empty() || part.len() + LONGEST_STEP > capacity.min(MOST) {
-            if !part.is_empty() {
-                let _ = part.push_str(END);
-                each(&part);
-            }
-            count += 1;
-            part.clear();
-            // What does not fit is missing when it is read, and said to be.
-            let _ = part.push_str(&head(count));
+        if piece.len() + LONGEST_STEP > room {
+            each(&piece);
+            piece.clear();
             next = None;
         }
         if next != Some(register) {
-            let _ = write!(part, "{register:X}: ");
+            let _ = write!(piece, "{register:X}: ");
         }
-        let _ = write!(part, "{value:X}");
+        let _ = write!(piece, "{value:X}");
         if times > 1 {
-            let _ = write!(part, "*{times}");
+            let _ = write!(piece, "*{times}");
         }
-        let _ = part.push(' ');
+        let _ = piece.push(' ');
         next = Some(register + times);
     }
-    if !part.is_empty() {
-        let _ = part.push_str(END);
-        each(&part);
-    }
+    each(&piece);
 }
 
 /// Whose rules hold, and whether a hypervisor has a say.
 fn processor() -> (&'static str, &'static str) {
-    let cpuid = CpuId::new();
-    let vendor = cpuid.get_vendor_info();
+    let vendor = CpuId::new().get_vendor_info();
     let amd =
         vendor.is_some_and(|vendor| matches!(vendor.as_str(), "AuthenticAMD" | "HygonGenuine"));
-    let guest = cpuid
-        .get_feature_info()
-        .is_some_and(|info| info.has_hypervisor());
     (
         if amd { "AMD" } else { "INTEL" },
-        if guest { "VM " } else { "" },
+        if is_guest() { "VM " } else { "" },
     )
 }
 

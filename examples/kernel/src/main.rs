@@ -109,9 +109,13 @@ extern "C" fn kernel_main(magic: u32, info: usize) -> ! {
     }
     let sleeps = firmware.s3.is_some() || !watched;
     for round in (1..=options::get().rounds).filter(|_| sleeps) {
-        pc::asleep(round);
+        if watched {
+            pc::asleep(round);
+        }
         let boot = verdict.sleep(round, &firmware);
-        pc::awake();
+        if watched {
+            pc::awake();
+        }
         live(&mut verdict, round, &boot);
         if watched && round == options::get().rounds {
             pc::after_sleep(&verdict, &info, &firmware);
@@ -130,7 +134,9 @@ fn live(verdict: &mut Verdict, round: u32, boot: &BootCpu) {
         scribble::spoil_pat();
     }
     verdict.compare(round, Some(boot));
-    pc::note(round, boot);
+    if options::get().screen {
+        pc::note(round, boot);
+    }
     verdict.change(round);
     if options::get().framebuffer {
         verdict.framebuffer(round);

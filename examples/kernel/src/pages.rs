@@ -6,6 +6,7 @@ mod says;
 use crate::account::{ASLEEP, AWAKE, Account};
 use crate::codes;
 use crate::racy::Racy;
+use crate::regs::is_guest;
 use crate::screen::{
     self,
     draw::{Ink, Page},
@@ -15,7 +16,6 @@ use core::fmt::Write;
 use core::ops::Range;
 use heapless::String;
 use mtrr_pat::diagnose::{Context, Machine, Severity, diagnose};
-use raw_cpuid::CpuId;
 
 /// Text of all pages; what is longer is cut, and the last line says so.
 const TEXT: usize = 24 * 1024;
@@ -49,7 +49,9 @@ impl Book {
     pub fn about(account: &Account, ram: &[Range<u64>], restarted: bool) -> &'static mut Self {
         // SAFETY: only the boot CPU writes pages, one book at a time.
         let book = unsafe { &mut *BOOK.get() };
-        *book = Self::EMPTY;
+        book.text.clear();
+        book.chapters.clear();
+        book.codes = 0;
         let errors = book.findings(account, ram);
         book.overview(account, errors, restarted);
         book.chapter(Ink::Green, "CPUS", |add| says::cpus(account, add));
@@ -150,11 +152,8 @@ impl Book {
     /// What the firmware did wrong; how many of it are errors.
     fn findings(&mut self, account: &Account, ram: &[Range<u64>]) -> usize {
         let snapshots = says::snapshots(account);
-        let hypervisor = CpuId::new()
-            .get_feature_info()
-            .is_some_and(|info| info.has_hypervisor());
         let context = Context {
-            machine: if hypervisor {
+            machine: if is_guest() {
                 Machine::Hypervisor
             } else {
                 Machine::BareMetal

@@ -51,10 +51,10 @@ pub fn note(round: u32, boot: &BootCpu) {
 pub fn after_boot(verdict: &Verdict, info: &BootInfo, firmware: &Firmware) {
     account().stage = DONE;
     account().wrong = verdict.differ as u32;
-    let book = Book::about(account(), &info.ram, false);
     if options::get().rounds == 0 || firmware.s3.is_none() {
         return;
     }
+    let book = Book::about(account(), &info.ram, false);
     browse(book, account(), Until::End, "Any key: next.");
     screen::show(&Page {
         ink: Ink::Amber,

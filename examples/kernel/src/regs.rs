@@ -138,6 +138,11 @@ pub fn features() -> (bool, bool) {
     (edx & (1 << 12) != 0, edx & (1 << 16) != 0)
 }
 
+/// CPUID.1:ECX, bit 31: a hypervisor has a say.
+pub fn is_guest() -> bool {
+    core::arch::x86_64::__cpuid(1).ecx >> 31 != 0
+}
+
 /// Registers in which two CPUs differ, by group.
 #[derive(Clone, Copy, Default)]
 pub struct Diff {

@@ -18,18 +18,13 @@ pub fn when(account: &Account) -> &'static str {
     }
 }
 
-/// What the CPUs came with, the boot CPU first. Those of which it was not kept are left out.
+/// What the CPUs came with, by number, up to the first of which it was not kept.
 pub fn snapshots(account: &Account) -> &'static [Snapshot] {
     static ALL: Racy<heapless::Vec<Snapshot, MAX_CPUS>> = Racy::new(heapless::Vec::new());
     // SAFETY: only the boot CPU writes pages, one book at a time.
     let all = unsafe { &mut *ALL.get() };
     all.clear();
-    for n in 0..account.cpus() {
-        if let Some(snapshot) = account.snapshot_before(n) {
-            // There is room for all CPUs.
-            let _ = all.push(snapshot);
-        }
-    }
+    all.extend((0..account.cpus()).map_while(|n| account.snapshot_before(n)));
     all
 }
 
